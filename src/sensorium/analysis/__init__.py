@@ -1,0 +1,25 @@
+"""Reads finished runs: their files with types, statistics, and the report."""
+
+from sensorium.analysis.film import Film, FilmNotes
+from sensorium.analysis.report import write_report
+from sensorium.analysis.run_directory import Checkpoint, RunDirectory, SubsetResult, Summary
+from sensorium.analysis.statistics import (
+    Interval,
+    bootstrap_interval,
+    interquartile_mean,
+    wilson_interval,
+)
+
+__all__ = [
+    "Checkpoint",
+    "Film",
+    "FilmNotes",
+    "Interval",
+    "RunDirectory",
+    "SubsetResult",
+    "Summary",
+    "bootstrap_interval",
+    "interquartile_mean",
+    "wilson_interval",
+    "write_report",
+]

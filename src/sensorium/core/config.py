@@ -1,0 +1,155 @@
+"""The base of every configuration, and how files and flags are laid over it.
+
+People write YAML, machines write JSON. Later sources win: preset, then files, then flags.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sensorium.core.errors import ConfigError, nearest
+
+ConfigT = TypeVar("ConfigT", bound="Config")
+
+
+class Config(BaseModel):
+    """Frozen, typed settings; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    def updated(self, changes: Mapping[str, Any]) -> Self:
+        """Return a validated copy with `changes` (a nested mapping) laid over it.
+
+        Raises:
+            ConfigError: A key is unknown or a value does not fit; the message names the path.
+        """
+        return parse_config(type(self), _merge(self.model_dump(mode="json"), changes))
+
+    def digest(self, *, exclude: set[str] | None = None) -> str:
+        """Eight hex digits that change when any setting (outside `exclude`) changes."""
+        text = json.dumps(self.model_dump(mode="json", exclude=exclude), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def parse_config(config_type: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
+    """Validate plain values into `config_type`.
+
+    Raises:
+        ConfigError: One line per problem: the dotted path, what was found and, for an unknown key,
+            the nearest known ones.
+    """
+    try:
+        return config_type.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(config_type, dict(problem)) for problem in error.errors()]
+        raise ConfigError("\n".join(lines)) from error
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML (or JSON) mapping from a file.
+
+    Raises:
+        ConfigError: The file is missing, is not YAML, or does not hold a mapping.
+    """
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"Cannot read config file {path}: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping of settings, found {type(values).__name__}.")
+    return values
+
+
+def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
+    """Turn ``["--algo.gamma", "0.98", "--env.proprio=false"]`` into a nested mapping; values are YAML.
+
+    Raises:
+        ConfigError: An argument is not a flag, or a flag has no value.
+    """
+    values: dict[str, Any] = {}
+    queue = list(arguments)
+    while queue:
+        flag = queue.pop(0)
+        if not flag.startswith("--"):
+            raise ConfigError(f"Expected a setting such as --algo.gamma 0.98, found {flag!r}.")
+        name, has_value, text = flag[2:].partition("=")
+        if not has_value:
+            if not queue or queue[0].startswith("--"):
+                raise ConfigError(f"Setting {flag} has no value; write {flag} VALUE.")
+            text = queue.pop(0)
+        node = values
+        *parents, leaf = name.replace("-", "_").split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise ConfigError(f"--{name} goes inside {parent!r}, which another flag set to a plain value.")
+        node[leaf] = _parse_value(text)
+    return values
+
+
+def _parse_value(text: str) -> Any:
+    """YAML, plus floats such as ``3e-4`` that YAML 1.1 reads as text."""
+    value = yaml.safe_load(text)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, change in changes.items():
+        old = merged.get(key)
+        switches_type = isinstance(change, Mapping) and isinstance(old, Mapping) and "type" in change
+        if switches_type and change["type"] != old.get("type"):  # type: ignore[union-attr]
+            merged[key] = dict(change)  # another alternative of a union: its fields are not ours
+        elif isinstance(change, Mapping) and isinstance(old, Mapping):
+            merged[key] = _merge(old, change)
+        else:
+            merged[key] = change
+    return merged
+
+
+def _explain(config_type: type[BaseModel], problem: Mapping[str, Any]) -> str:
+    path = [str(part) for part in problem["loc"]]
+    dotted = ".".join(path)
+    if problem["type"] == "extra_forbidden":
+        return f"Unknown setting {dotted!r}. {nearest(path[-1], _known_keys(config_type, path[:-1]))}"
+    return f"Setting {dotted!r}: {problem['msg']} (found {problem.get('input')!r})."
+
+
+def _known_keys(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """Field names of the config that `path` leads to; a union's tag selects the alternative."""
+    candidates: list[type[BaseModel]] = [config_type]
+    for part in path:
+        deeper: list[type[BaseModel]] = []
+        for candidate in candidates:
+            if part in candidate.model_fields:
+                deeper += _models_in(candidate.model_fields[part].annotation)
+        if deeper:
+            candidates = deeper
+        else:  # a union's tag, not a field
+            candidates = [c for c in candidates if _tag(c) == part] or candidates
+    return sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    field = model.model_fields.get("type")
+    return None if field is None else str(field.default)

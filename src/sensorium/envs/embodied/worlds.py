@@ -1,0 +1,178 @@
+"""N worlds with what every backend shares: episode seeds, step limits, sensor rates, presence, status."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sensorium.core import ActionKind, ConfigError, EpisodeStatus, derive_seed
+from sensorium.envs.embodied.base import Reading, SensorSpec
+from sensorium.envs.embodied.config import EmbodiedEnvConfig
+from sensorium.envs.embodied.registry import build_backend
+
+Observation = dict[str, Any]
+"""Sensor readings by name, plus `present` and `timestamp_s`; rows are worlds."""
+
+
+class WorldsStep(NamedTuple):
+    """What one step did, per world."""
+
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    status: NDArray[np.str_]
+    """(N,) values of `EpisodeStatus`."""
+
+
+@dataclass(slots=True)
+class _SensorClock:
+    """Holds the last reading of a sensor that is slower than the control loop."""
+
+    spec: SensorSpec
+    period_steps: int
+    held: Reading | None = None
+
+
+def observation_space(specs: dict[str, SensorSpec]) -> spaces.Dict:
+    """Space of one world's observation: the sensors, `present` and `timestamp_s` per sensor."""
+    sensors: dict[str, gymnasium.Space[Any]] = {name: spec.space for name, spec in specs.items()}
+    sensors["present"] = spaces.Dict({name: spaces.Discrete(2) for name in specs})
+    sensors["timestamp_s"] = spaces.Dict({name: spaces.Box(0.0, np.inf, (), np.float32) for name in specs})
+    return spaces.Dict(sensors)
+
+
+class Worlds:
+    """N worlds of one task, reset and stepped together; never resets a world on its own.
+
+    World i's k-th episode is decided by its base seed and k alone, whatever `num_envs` is.
+
+    Args:
+        config: The task, the senses and the way to act.
+        num_envs: How many worlds.
+
+    Raises:
+        ConfigError: The task cannot give what was asked for.
+    """
+
+    def __init__(self, config: EmbodiedEnvConfig, num_envs: int) -> None:
+        if num_envs < 1:
+            raise ConfigError(f"num_envs must be at least 1, found {num_envs}.")
+        self.config = config
+        self.num_envs = num_envs
+        self.backend = build_backend(config, num_envs)
+        self.sensors: dict[str, SensorSpec] = dict(self.backend.sensors)
+        self.action = self.backend.action
+        self.observation_space = observation_space(self.sensors)
+        self.action_space = self.action.space()
+        self.step_count = np.zeros(num_envs, np.int64)
+        self._base_seeds = np.zeros(num_envs, np.uint64)
+        self._episode_count = np.zeros(num_envs, np.int64)
+        self.episode_seeds = np.zeros(num_envs, np.uint64)
+        self._clocks = [self._clock(spec) for spec in self.sensors.values()]
+        self._timestamps = {name: np.zeros(num_envs, np.float32) for name in self.sensors}
+
+    def _clock(self, spec: SensorSpec) -> _SensorClock:
+        control_hz = self.backend.control_hz
+        rate_hz = self.config.sensor_rates_hz.get(spec.name, control_hz)
+        if not 0 < rate_hz <= control_hz:
+            raise ConfigError(
+                f"sensor_rates_hz[{spec.name!r}] is {rate_hz}; {self.config.task} reads sensors at most at "
+                f"{control_hz:g} Hz. Choose a rate above 0 and up to {control_hz:g}."
+            )
+        return _SensorClock(spec, max(1, round(control_hz / rate_hz)))
+
+    def seed(self, seeds: NDArray[np.uint64]) -> None:
+        """Give each world a base seed; its next episode is its first."""
+        self._base_seeds = seeds.astype(np.uint64)
+        self._episode_count[:] = 0
+
+    def reset(self, mask: NDArray[np.bool_]) -> None:
+        """Start the next episode in each world where `mask` is True."""
+        for world in np.flatnonzero(mask):
+            episode = int(self._episode_count[world])
+            self.episode_seeds[world] = derive_seed(int(self._base_seeds[world]), "episode", episode)
+        self.backend.reset(self.episode_seeds, mask)
+        self._episode_count[mask] += 1
+        self.step_count[mask] = 0
+
+    def step(self, action: Any, active: NDArray[np.bool_]) -> WorldsStep:
+        """Advance the active worlds by one control step.
+
+        Args:
+            action: A batch of actions of `action_space`, (N, ...) each leaf.
+            active: (N,) which worlds advance; the action of the others is ignored.
+        """
+        discrete, continuous = self._split(action)
+        outcome = self.backend.step(discrete, continuous, active)
+        self.step_count[active] += 1
+        at_limit = active & (self.step_count >= self.config.max_episode_steps)
+        truncated = (at_limit & ~outcome.terminated) | outcome.failed
+        status = np.full(self.num_envs, EpisodeStatus.RUNNING.value, dtype="<U9")
+        status[truncated] = EpisodeStatus.TRUNCATED.value
+        status[outcome.terminated] = EpisodeStatus.FAILURE.value
+        status[(outcome.terminated | truncated) & outcome.success] = EpisodeStatus.SUCCESS.value
+        status[outcome.failed] = EpisodeStatus.ERROR.value
+        return WorldsStep(outcome.reward, outcome.terminated & ~outcome.failed, truncated, status)
+
+    def observe(self, started: NDArray[np.bool_]) -> Observation:
+        """Read the sensors that are due; the others keep their last reading and its timestamp.
+
+        Args:
+            started: (N,) worlds whose episode has just begun: every sensor is due there.
+        """
+        now_s = (self.step_count / self.backend.control_hz).astype(np.float32)
+        readings = self.backend.observe()
+        observation: Observation = {}
+        for clock in self._clocks:
+            name = clock.spec.name
+            due = started | (self.step_count % clock.period_steps == 0)
+            observation[name] = _hold(clock, readings[name], due)
+            refresh = started if clock.spec.per_episode else due
+            self._timestamps[name] = np.where(refresh, now_s, self._timestamps[name])
+        observation["present"] = {name: np.ones(self.num_envs, np.int64) for name in self.sensors}
+        observation["timestamp_s"] = dict(self._timestamps)
+        return observation
+
+    def _split(self, action: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.float32] | None]:
+        kind = self.action.kind
+        discrete = action["discrete"] if kind is ActionKind.HYBRID else action
+        continuous = action["continuous"] if kind is ActionKind.HYBRID else action
+        return (
+            None if kind is ActionKind.CONTINUOUS else self._options(discrete),
+            None if kind is ActionKind.DISCRETE else self._parameters(continuous),
+        )
+
+    def _options(self, value: Any) -> NDArray[np.int64]:
+        options = np.asarray(value, np.int64).reshape(self.num_envs)
+        if options.min() < 0 or options.max() >= self.action.num_options:
+            raise ConfigError(
+                f"Discrete action out of range: found {options.min()} to {options.max()}; "
+                f"{self.config.task} has {self.action.num_options} options: {', '.join(self.action.option_names)}."
+            )
+        return options
+
+    def _parameters(self, value: Any) -> NDArray[np.float32]:
+        parameters = np.asarray(value, np.float32).reshape(self.num_envs, self.action.continuous_dim)
+        if not np.isfinite(parameters).all():
+            worlds = np.flatnonzero(~np.isfinite(parameters).all(axis=1)).tolist()
+            raise ConfigError(f"Continuous action is not finite in worlds {worlds}; expected values in [-1, 1].")
+        return parameters.clip(-1.0, 1.0)
+
+    def close(self) -> None:
+        """Free the backend; may be called twice."""
+        self.backend.close()
+
+
+def _hold(clock: _SensorClock, reading: Reading, due: NDArray[np.bool_]) -> Reading:
+    """Replace the held reading where `due`; returns what the agent perceives now."""
+    if clock.held is None or due.all():
+        clock.held = reading
+    elif isinstance(reading, list):
+        clock.held = [new if d else old for new, old, d in zip(reading, clock.held, due, strict=True)]
+    else:
+        held = cast(NDArray[Any], clock.held)
+        clock.held = np.where(due.reshape(-1, *[1] * (reading.ndim - 1)), reading, held)
+    return clock.held

@@ -1,0 +1,197 @@
+"""A frozen, pretrained text encoder; every sentence is computed once and then read from a cache."""
+
+import contextlib
+import json
+import os
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensorium.core import ConfigError, FeatureError, boundary, require
+from sensorium.features.base import FrozenTextEncoder, TextEmbedding
+from sensorium.features.config import HashedTextConfig, PretrainedTextConfig
+from sensorium.features.disk_cache import ArrayCache, cache_folder
+from sensorium.features.fingerprint import model_fingerprint
+from sensorium.features.hashed_text import HashedTextEncoder
+from sensorium.features.models import PACKAGED_MODELS, find_model
+
+_MEMORY_ENTRIES = 4096
+_HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+
+
+class TextEncoder:
+    """The last hidden states of a pretrained BERT-class model or causal LM.
+
+    Vectors are kept in memory and under ``cache_folder("text")``, by weights and sentence. torch and
+    transformers are imported, and the weights loaded, only when a sentence is met for the first time.
+    Sentences are computed one by one, so that a vector does not depend on which others were asked for with
+    it. The model is never trained: no gradients, no dropout.
+
+    Args:
+        model: Packaged model such as ``"minilm"`` (fetched when it is not on this machine), folder in Hugging
+            Face format, or name on the hub.
+        max_tokens: Tokens per sentence, marks of beginning and end included; the rest is cut, with a warning.
+        device: Where torch computes, e.g. ``"cpu"`` or ``"cuda"``.
+
+    Raises:
+        FeatureError: The model cannot be found, fetched or read.
+        ConfigError: max_tokens is not positive, or more than the model has positions for.
+    """
+
+    def __init__(self, model: str = "minilm", *, max_tokens: int = 24, device: str = "cpu") -> None:
+        self.max_tokens = max_tokens
+        self._device = device
+        found = find_model(model)
+        self._folder = found if isinstance(found, Path) else _hub_folder(found)
+        self._fingerprint = model_fingerprint(self._folder)
+        self._name = model if model in PACKAGED_MODELS or found == model else self._folder.resolve().name
+        sizes = _read_sizes(self._folder)
+        self.dim: int = sizes["dim"]
+        if not 1 <= max_tokens <= sizes["positions"]:
+            raise ConfigError(
+                f"max_tokens must be between 1 and {sizes['positions']}, the positions that {model!r} has; "
+                f"found {max_tokens}."
+            )
+        self._memory: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._cache = ArrayCache(cache_folder("text"))
+        self._loaded: tuple[Any, Any] | None = None
+
+    @property
+    def identity(self) -> str:
+        """Name and the first eight digits of the hash of the weights, e.g. ``"minilm-1a2b3c4d"``."""
+        return f"{self._name}-{self._fingerprint[:8]}"
+
+    def encode(self, texts: Sequence[str]) -> TextEmbedding:
+        """Encode sentences; text of nothing but white space has no tokens.
+
+        Returns:
+            tokens (B, max_tokens, dim) float32 and mask (B, max_tokens) bool, fresh arrays.
+
+        Raises:
+            FeatureError: The model could not be loaded or run.
+            MissingDependencyError: A sentence is new, and torch or transformers is not installed.
+        """
+        tokens = np.zeros((len(texts), self.max_tokens, self.dim), np.float32)
+        mask = np.zeros((len(texts), self.max_tokens), np.bool_)
+        for row, text in enumerate(texts):
+            vectors = self._vectors(text)
+            tokens[row, : len(vectors)] = vectors
+            mask[row, : len(vectors)] = True
+        return TextEmbedding(tokens, mask)
+
+    def _vectors(self, text: str) -> NDArray[np.float32]:
+        """Vectors of one sentence without padding, (tokens, dim), from the nearest place that has them."""
+        vectors = self._memory.get(text)
+        if vectors is not None:
+            self._memory.move_to_end(text)
+            return vectors
+        if not text.strip():
+            return np.zeros((0, self.dim), np.float32)
+        key = f"{self._fingerprint}\x1f{self.max_tokens}\x1f{text}"
+        vectors = self._cache.load(key)
+        if vectors is None or not self._fits(vectors):
+            with boundary(FeatureError, f"Text encoder {self.identity} failed on {text!r}"):
+                vectors = self._compute(text)
+            self._cache.store(key, vectors)
+        self._memory[text] = vectors
+        if len(self._memory) > _MEMORY_ENTRIES:
+            self._memory.popitem(last=False)
+        return vectors
+
+    def _fits(self, vectors: NDArray[Any]) -> bool:
+        is_shape = vectors.ndim == 2 and vectors.shape[1] == self.dim and len(vectors) <= self.max_tokens
+        return is_shape and vectors.dtype == np.float32
+
+    def _compute(self, text: str) -> NDArray[np.float32]:
+        torch = require("torch", extra="rl", purpose="the pretrained text encoder")
+        tokenizer, model = self._load()
+        full_length = len(tokenizer(text)["input_ids"])
+        if full_length > self.max_tokens:
+            warnings.warn(
+                f"A text of {full_length} tokens was cut to {self.max_tokens}; raise max_tokens: {text!r}",
+                stacklevel=4,
+            )
+        inputs = tokenizer(text, truncation=True, max_length=self.max_tokens, return_tensors="pt")
+        with torch.inference_mode():
+            hidden = model(**inputs.to(self._device)).last_hidden_state[0]
+        vectors: NDArray[np.float32] = hidden.float().cpu().numpy()
+        return vectors
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            transformers = require("transformers", extra="language", purpose="the pretrained text encoder")
+            with _quiet(transformers):
+                tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
+                model = transformers.AutoModel.from_pretrained(
+                    self._folder, local_files_only=True, use_safetensors=True
+                )
+            self._loaded = (tokenizer, model.to(self._device).float().eval().requires_grad_(False))
+        return self._loaded
+
+
+def build_text_encoder(
+    config: PretrainedTextConfig | HashedTextConfig, *, device: str = "cpu"
+) -> FrozenTextEncoder:
+    """Build the encoder that a config describes.
+
+    Args:
+        config: A `TextEncoderConfig`.
+        device: Where a pretrained model computes.
+
+    Raises:
+        FeatureError: A pretrained model cannot be found, fetched or read.
+    """
+    if isinstance(config, HashedTextConfig):
+        return HashedTextEncoder(config.dim, max_tokens=config.max_tokens)
+    return TextEncoder(config.model, max_tokens=config.max_tokens, device=device)
+
+
+def _hub_folder(name: str) -> Path:
+    """Folder of a hub model: as it was downloaded before, else downloaded now."""
+    hub = require("huggingface_hub", extra="language", purpose=f"model {name!r} from the Hugging Face hub")
+    with contextlib.suppress(Exception):  # not downloaded yet
+        return Path(hub.snapshot_download(name, allow_patterns=_HUB_FILES, local_files_only=True))
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=_HUB_FILES))
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise FeatureError(
+            f"Model {name!r} is neither a local folder nor a packaged model ({', '.join(PACKAGED_MODELS)}), "
+            f"and the Hugging Face hub did not give it: {reason} Check the name and the network, or use a "
+            f"packaged model."
+        ) from error
+
+
+def _read_sizes(folder: Path) -> dict[str, int]:
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        dim = next(config[key] for key in ("hidden_size", "n_embd", "d_model", "dim") if key in config)
+        positions = next(
+            (config[key] for key in ("max_position_embeddings", "n_positions") if key in config), 512
+        )
+        return {"dim": int(dim), "positions": int(positions)}
+    except (OSError, ValueError, StopIteration) as error:
+        raise FeatureError(
+            f"{folder / 'config.json'} does not tell the width of a text model (hidden_size, n_embd, d_model "
+            f"or dim); expected a BERT-class model or a causal LM."
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """No progress bar for a second of loading; the user's own setting comes back after it."""
+    logging = transformers.utils.logging
+    was_enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    # Rust threads of a tokenizer that meets one sentence at a time only bring a warning when a worker forks.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        yield
+    finally:
+        if was_enabled:
+            logging.enable_progress_bar()

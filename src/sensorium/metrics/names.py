@@ -1,0 +1,99 @@
+"""What every metric means, in one sentence: the report and the docs read it from here.
+
+A name is `room/quantity`, with the unit at the end where there is one (`time/rollout_s`). A part in braces
+stands for any text: `gradient/norm/{sensor}` explains `gradient/norm/rgb`. An exact name wins over a
+template, an earlier template over a later one.
+"""
+
+import functools
+import re
+
+METRIC_MEANINGS: dict[str, str] = {
+    "rollout/success_rate": "Share of the finished training episodes that solved the task, 0 to 1.",
+    "rollout/return_mean": "Mean sum of rewards of the finished training episodes, undiscounted.",
+    "rollout/return_std": "How much the returns of the finished training episodes differ.",
+    "rollout/return_max": "Best return among the finished training episodes.",
+    "rollout/return_min": "Worst return among the finished training episodes.",
+    "rollout/episode_length": "Mean number of steps of the finished training episodes.",
+    "rollout/episodes": "Number of training episodes that finished.",
+    "rollout/reward_mean": "Mean reward of a training step.",
+    "rollout/truncated_rate": "Share of the finished training episodes that ran into the step limit.",
+    "eval/success_rate": "Share of the evaluation episodes that solved the task, on seeds not trained on.",
+    "eval/return_mean": "Mean return of the evaluation episodes, on seeds not trained on.",
+    "eval/episode_length": "Mean number of steps of the evaluation episodes.",
+    "time/steps_per_s": "Environment steps per second of wall time, learning included.",
+    "time/eta_s": "Seconds until training is expected to end.",
+    "time/{part}_s": "Wall time of {part} per update, in seconds.",
+    "loss/total": "The loss that the optimiser minimised: policy, value and all bonuses together.",
+    "loss/policy": "Clipped surrogate: below 0 when actions that turned out well became more likely.",
+    "loss/value": "Squared error of the critic's prediction of the return.",
+    "loss/entropy_bonus": "Entropy times its coefficient: what keeps the policy exploring.",
+    "loss/kl": "Divergence from the policy that acted, times its coefficient.",
+    "loss/{term}": "Loss term {term}, before it is added to the others.",
+    "policy/entropy": "How undecided the policy is, in nats; falls as it learns, 0 is fully decided.",
+    "policy/entropy/{head}": "How undecided the policy is about the {head} part of its action, in nats.",
+    "policy/kl_last_epoch": "The same divergence, over the last pass through the batch only.",
+    "policy/kl": "How far one update moved the policy from the one that acted, in nats; above 0.05 is a lot.",
+    "policy/kl_coef": "Weight of the divergence in the loss; adapts to keep the divergence near its target.",
+    "policy/clip_fraction": "Share of steps where the update wanted to go further than the clip allows.",
+    "policy/ratio": "New probability of the action over old one; 1 means unchanged.",
+    "policy/ratio_max": "Largest ratio between the new and the old probability of an action.",
+    "policy/std": "Mean standard deviation of the continuous actions.",
+    "value/explained_variance": "How well the critic predicts returns: 1 perfectly, 0 like their mean.",
+    "value/mean": "Mean return that the critic predicts.",
+    "advantage/std": "Spread of the advantages before they are normalised.",
+    "gradient/norm": "Length of the whole gradient before it is clipped.",
+    "gradient/norm/{sensor}": "Length of the gradient that reaches the encoder of {sensor}, before clipping.",
+    "gradient/clip_fraction": "Share of the minibatches whose gradient was clipped.",
+    "gradient/skipped_updates": "Minibatch updates skipped because the loss or gradient was not finite.",
+    "lr": "Learning rate of the optimiser.",
+    "lr/{group}": "Learning rate of {group}.",
+    "env/failed_episodes": "Episodes that a crash or time limit of the engine ended; not scored at all.",
+    "env/restarts": "Worker processes that died and were started again.",
+    "reward/{term}": "Mean of the reward term {term} per step, after weighting.",
+    "attention/{from}->{to}": "Share of the attention of {from} that goes to {to}, 0 to 1.",
+    "fusion/gate/{sensor}": "How far the gate lets {sensor} through, 0 shut to 1 open.",
+    "presence/{sensor}": "Share of steps at which a reading of {sensor} was present.",
+    "memory/rss_mib": "Memory of the training process, in MiB.",
+}
+"""Metric name, or template of names, -> what it says to someone who reads it for the first time."""
+
+NON_FINITE_SUFFIX = "/non_finite"
+"""Sinks write `{metric}/non_finite` when values of a metric were NaN or infinite."""
+
+
+def meaning(name: str) -> str | None:
+    """Return what a metric means in one sentence, or None for a name that nobody has explained.
+
+    Example:
+        >>> meaning("presence/rgb")
+        'Share of steps at which a reading of rgb was present.'
+    """
+    if name in METRIC_MEANINGS:
+        return METRIC_MEANINGS[name]
+    if name.endswith(NON_FINITE_SUFFIX):
+        return f"How many values of {name.removesuffix(NON_FINITE_SUFFIX)} were NaN or infinite and left out."
+    for pattern, fields, sentence in _templates():
+        if match := pattern.fullmatch(name):
+            found = dict(zip(fields, match.groups(), strict=True))
+            return _FIELD.sub(lambda field, found=found: found[field[1]], sentence)  # type: ignore[misc]
+    return None
+
+
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@functools.cache
+def _templates() -> list[tuple[re.Pattern[str], list[str], str]]:
+    """Pattern, names of its groups and sentence of every template, in the order of the table."""
+    return [
+        (
+            re.compile(
+                "".join("([^/]+?)" if i % 2 else re.escape(s) for i, s in enumerate(_FIELD.split(name)))
+            ),
+            _FIELD.findall(name),
+            sentence,
+        )
+        for name, sentence in METRIC_MEANINGS.items()
+        if _FIELD.search(name)
+    ]

@@ -1,0 +1,69 @@
+"""Sizes and alternatives of the networks."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sensorium.core import Config
+
+
+class ConvConfig(Config):
+    """A small convolutional encoder: a patch layer, then strided 3x3 convolutions."""
+
+    type: Literal["conv"] = "conv"
+    channels: tuple[int, ...] = (24, 48)
+    """Channels of the patch layer and of each 3x3 layer; each 3x3 layer halves height and width."""
+    patch_size: int = Field(default=4, ge=1)
+    """Side of the patches of the first layer, pixels."""
+
+
+class SpaceTimeConfig(Config):
+    """A vision transformer with divided space-time attention over the last frames (TimeSformer)."""
+
+    type: Literal["space_time"] = "space_time"
+    patch_size: int = Field(default=8, ge=1)
+    """Side of a patch, pixels."""
+    num_frames: int = Field(default=4, ge=1)
+    """Frames of a clip: the current one and those before it in the same episode."""
+    depth: int = Field(default=2, ge=1)
+    """Number of blocks."""
+    embed_dim: int = Field(default=64, ge=8)
+    """Width of a token."""
+    num_heads: int = Field(default=4, ge=1)
+    """Attention heads; must divide `embed_dim`."""
+    mlp_ratio: float = Field(default=2.0, gt=0)
+    """Hidden width of a block's MLP over `embed_dim`."""
+
+
+VisionConfig = Annotated[ConvConfig | SpaceTimeConfig, Field(discriminator="type")]
+
+
+class SoundConfig(Config):
+    """Temporal convolutions over log-mel frames."""
+
+    channels: tuple[int, ...] = (48, 64)
+    """Channels of each layer; a layer halves the number of frames when there are more than 8."""
+
+
+class FusionConfig(Config):
+    """Cross-modal attention, then gates, then an LSTM."""
+
+    embed_dim: int = Field(default=64, ge=8)
+    """Width of every sensor's tokens."""
+    num_heads: int = Field(default=4, ge=1)
+    """Attention heads; must divide `embed_dim`."""
+    hidden_dim: int = Field(default=128, ge=8)
+    """Width of the LSTM, which is what the heads read."""
+
+
+class NetworkConfig(Config):
+    """All encoders, the fusion and the memory. The defaults are the size `tiny`: minutes on two cores."""
+
+    vision: VisionConfig = ConvConfig()
+    """Encoder of rgb frames."""
+    depth: VisionConfig = ConvConfig(channels=(8, 16))
+    """Encoder of depth frames."""
+    sound: SoundConfig = SoundConfig()
+    """Encoder of speech and environment sounds."""
+    fusion: FusionConfig = FusionConfig()
+    """How the senses come together."""

@@ -1,0 +1,103 @@
+"""A vision transformer with divided space-time attention over a clip of frames."""
+
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sensorium.nn.config import SpaceTimeConfig
+from sensorium.nn.tokens import Tokens
+
+
+class _Attention(nn.Module):
+    def __init__(self, dim: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(
+        self, x: Float[Tensor, "batch length dim"], mask: Bool[Tensor, "batch length"] | None
+    ) -> Float[Tensor, "batch length dim"]:
+        q, k, v = rearrange(self.qkv(x), "b n (k h d) -> k b h n d", k=3, h=self.num_heads)
+        keys = None if mask is None else mask[:, None, None, :]
+        y = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys)
+        return self.out(rearrange(y, "b h n d -> b n (h d)"))  # type: ignore[no-any-return]
+
+
+class SpaceTimeBlock(nn.Module):
+    """Attention over time at each patch, then over space in each frame, then an MLP.
+
+    The projection after the temporal attention starts at zero, so that an image transformer is the
+    starting function.
+
+    Source: Bertasius et al. 2021, arXiv:2102.05095, section 3 ("Divided Space-Time Attention").
+    """
+
+    def __init__(self, config: SpaceTimeConfig) -> None:
+        super().__init__()
+        dim = config.embed_dim
+        self.time_norm, self.space_norm, self.mlp_norm = (nn.LayerNorm(dim) for _ in range(3))
+        self.time_attention = _Attention(dim, config.num_heads)
+        self.time_project = nn.Linear(dim, dim)
+        nn.init.zeros_(self.time_project.weight)
+        nn.init.zeros_(self.time_project.bias)
+        self.space_attention = _Attention(dim, config.num_heads)
+        hidden = int(dim * config.mlp_ratio)
+        self.mlp = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim))
+
+    def forward(
+        self, x: Float[Tensor, "batch frames patches dim"], valid: Bool[Tensor, "batch frames"]
+    ) -> Float[Tensor, "batch frames patches dim"]:
+        """Mix a clip; frames that are not `valid` are never attended to over time."""
+        batch, _, patches, _ = x.shape
+        over_time = rearrange(self.time_norm(x), "b t n d -> (b n) t d")
+        seen = repeat(valid, "b t -> (b n) t", n=patches)
+        mixed = self.time_project(self.time_attention(over_time, seen))
+        x = x + rearrange(mixed, "(b n) t d -> b t n d", b=batch)
+        over_space = rearrange(self.space_norm(x), "b t n d -> (b t) n d")
+        x = x + rearrange(self.space_attention(over_space, None), "(b t) n d -> b t n d", b=batch)
+        return x + self.mlp(self.mlp_norm(x))  # type: ignore[no-any-return]
+
+
+class SpaceTimeEncoder(nn.Module):
+    """Vision transformer over the last `num_frames` frames of an episode; tokens of the current frame.
+
+    Args:
+        config: Patch size, clip length, width and depth.
+        image_size: (height, width) of a frame, pixels; multiples of `config.patch_size`.
+        in_channels: 3 for rgb, 1 for depth.
+        embed_dim: Width of a token that leaves.
+    """
+
+    def __init__(
+        self, config: SpaceTimeConfig, image_size: tuple[int, int], in_channels: int, embed_dim: int
+    ) -> None:
+        super().__init__()
+        self.num_frames = config.num_frames
+        self.patch_size = config.patch_size
+        dim = config.embed_dim
+        patches = (image_size[0] // config.patch_size) * (image_size[1] // config.patch_size)
+        self.embed = nn.Linear(in_channels * config.patch_size**2, dim)
+        self.position = nn.Parameter(torch.randn(patches, dim) * 0.02)
+        self.time = nn.Parameter(torch.zeros(config.num_frames, 1, dim))
+        self.blocks = nn.ModuleList(SpaceTimeBlock(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(dim)
+        self.project = nn.Linear(dim, embed_dim)
+        self.summarise = nn.Linear(patches * dim, embed_dim)
+
+    def forward(
+        self,
+        clips: Float[Tensor, "batch frames channels height width"],
+        valid: Bool[Tensor, "batch frames"],
+    ) -> Tokens:
+        """Encode clips, oldest frame first; `valid` is False for frames before the episode began."""
+        p = self.patch_size
+        patches = rearrange(clips, "b t c (h p) (w q) -> b t (h w) (c p q)", p=p, q=p)
+        x = self.embed(patches) + self.position + self.time
+        for block in self.blocks:
+            x = block(x, valid)
+        current = self.norm(x[:, -1])
+        mask = torch.ones(current.shape[:2], dtype=torch.bool, device=current.device)
+        return Tokens(self.project(current), mask, self.summarise(current.flatten(1)))

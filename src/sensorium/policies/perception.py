@@ -1,0 +1,135 @@
+"""All senses of a policy: filters, encoders and fusion, from raw tensors to one vector."""
+
+from collections.abc import Mapping
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sensorium.core import Modality, PolicyError
+from sensorium.nn.config import ConvConfig, NetworkConfig, SpaceTimeConfig
+from sensorium.nn.conv import ConvEncoder
+from sensorium.nn.fusion import CrossModalFusion, Fused
+from sensorium.nn.normalise import RunningNorm
+from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
+from sensorium.nn.space_time import SpaceTimeEncoder
+from sensorium.nn.tokens import Tokens
+from sensorium.representations import SensorInput, TableRows
+
+
+class Perception(nn.Module):
+    """Encodes every sensor and fuses the tokens.
+
+    Args:
+        inputs: The sensors, canonical order.
+        config: Sizes and alternatives.
+
+    Raises:
+        PolicyError: A sensor's shape does not suit its encoder.
+    """
+
+    def __init__(self, inputs: tuple[SensorInput, ...], config: NetworkConfig) -> None:
+        super().__init__()
+        self.inputs = {sensor.name: sensor for sensor in inputs}
+        self.names = tuple(self.inputs)
+        self.filters = nn.ModuleDict(
+            {sensor.name: RunningNorm(_num_features(sensor)) for sensor in inputs if sensor.normalise}
+        )
+        self.encoders = nn.ModuleDict({sensor.name: _encoder(sensor, config) for sensor in inputs})
+        self.staleness = nn.Parameter(torch.zeros(len(inputs), config.fusion.embed_dim))
+        self.fusion = CrossModalFusion(self.names, config.fusion)
+
+    def num_frames(self, name: str) -> int:
+        """Frames that the encoder of `name` looks at: 1, or the length of a clip."""
+        return int(getattr(self.encoders[name], "num_frames", 1))
+
+    def encode_tables(self, tables: Mapping[str, TableRows]) -> dict[str, Tokens]:
+        """Encode each distinct reading of the tabled sensors once."""
+        return {name: self._encode_table(name, table) for name, table in tables.items()}
+
+    def _encode_table(self, name: str, table: TableRows) -> Tokens:
+        encoder = self.encoders[name]
+        if isinstance(encoder, TextProjection):
+            return encoder(table.values, table.mask)  # type: ignore[no-any-return]
+        values = self._filtered(name, table.values)
+        if isinstance(encoder, SoundEncoder) and values.ndim == 3:
+            values = values.unsqueeze(1)  # one ear
+        return encoder(values)  # type: ignore[no-any-return]
+
+    def encode_dense(
+        self, name: str, reading: Tensor, valid: Bool[Tensor, "batch frames"] | None = None
+    ) -> Tokens:
+        """Encode one sensor.
+
+        Args:
+            name: A dense sensor.
+            reading: (batch, ...) in the sensor's layout; (batch, frames, H, W, C) for a clip encoder.
+            valid: For a clip encoder: which frames belong to the running episode.
+        """
+        if self.inputs[name].dtype == "uint8":
+            values = reading.to(torch.float32) / 255.0
+        else:
+            values = self._filtered(name, reading.to(torch.float32))
+        encoder = self.encoders[name]
+        if isinstance(encoder, SpaceTimeEncoder):
+            return encoder(rearrange(values, "b t h w c -> b t c h w"), valid)  # type: ignore[no-any-return]
+        if isinstance(encoder, ConvEncoder):
+            return encoder(rearrange(values, "b h w c -> b c h w"))  # type: ignore[no-any-return]
+        return encoder(values)  # type: ignore[no-any-return]
+
+    def fuse(
+        self,
+        tokens: Mapping[str, Tokens],
+        present: Bool[Tensor, "batch sensors"],
+        age_s: Float[Tensor, "batch sensors"],
+    ) -> Fused:
+        """Fuse one token set per sensor; the age of a reading shifts its summary."""
+        aged = {
+            name: tokens[name]._replace(summary=tokens[name].summary + age_s[:, m, None] * self.staleness[m])
+            for m, name in enumerate(self.names)
+        }
+        return self.fusion(aged, present)  # type: ignore[no-any-return]
+
+    def update_filters(self, name: str, readings: Tensor) -> None:
+        """Let the running mean and variance of `name` see more readings; nothing where it has no filter."""
+        if name in self.filters:
+            self.filters[name].update(readings.to(torch.float32))
+
+    def _filtered(self, name: str, values: Tensor) -> Tensor:
+        return self.filters[name](values) if name in self.filters else values
+
+
+def _num_features(sensor: SensorInput) -> int:
+    return 1 if sensor.modality in (Modality.DEPTH, Modality.IMAGE) else sensor.shape[-1]
+
+
+def _encoder(sensor: SensorInput, config: NetworkConfig) -> nn.Module:
+    dim = config.fusion.embed_dim
+    shape = sensor.shape
+    if sensor.modality in (Modality.IMAGE, Modality.DEPTH):
+        vision = config.vision if sensor.modality is Modality.IMAGE else config.depth
+        return _vision_encoder(sensor, vision, dim)
+    if sensor.modality is Modality.AUDIO:
+        if len(shape) not in (2, 3) or shape[-1] > 512:
+            raise PolicyError(
+                f"Sensor {sensor.name!r} has shape {shape}; the sound encoder reads log-mel frames "
+                f"(frames, mels) or (ears, frames, mels). Leave waveform off to train a policy."
+            )
+        ears, frames, mels = shape if len(shape) == 3 else (1, *shape)
+        return SoundEncoder(config.sound, (ears, frames, mels), dim)
+    if sensor.modality is Modality.TEXT:
+        return TextProjection(shape[-1], dim)
+    return VectorEncoder(shape[-1], dim)
+
+
+def _vision_encoder(sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, dim: int) -> nn.Module:
+    height, width, channels = sensor.shape
+    if height % config.patch_size or width % config.patch_size:
+        raise PolicyError(
+            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of patch_size "
+            f"{config.patch_size}. Change image_size or the encoder's patch_size."
+        )
+    if isinstance(config, SpaceTimeConfig):
+        return SpaceTimeEncoder(config, (height, width), channels, dim)
+    return ConvEncoder(config, (height, width), channels, dim)

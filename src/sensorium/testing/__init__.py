@@ -1,0 +1,1 @@
+"""Checkers and small parts for testing agents and environments."""

@@ -1,0 +1,1 @@
+"""Training loops, checkpoints and the writing side of the run directory."""

@@ -1,0 +1,183 @@
+"""Checkpoints: weights, optimiser, filters, randomness and counters, in safetensors and JSON; no pickle.
+
+    checkpoints/{step}/
+        model.safetensors      parameters and observation filters
+        optimizer.safetensors  moments of Adam, by parameter name
+        random.safetensors     state of the run's random generator
+        state.json             counters, the policy's inputs, sha256 of every file
+        policy.onnx            the same policy for any runtime; see policy.json beside it
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from sensorium.core import CheckpointError
+from sensorium.core.files import PARTIAL_SUFFIX, atomic_directory
+from sensorium.policies import ActorCritic
+from sensorium.trainers.onnx_export import export_policy
+from sensorium.trainers.ppo import PPO
+
+FORMAT = 1
+"""Version of the layout above."""
+
+
+def checkpoint_path(run: Path, env_steps: int) -> Path:
+    """Directory of the checkpoint after `env_steps` environment steps."""
+    return run / "checkpoints" / f"{env_steps:012d}"
+
+
+def latest_checkpoint(run: Path) -> Path | None:
+    """Newest complete checkpoint of a run, or None."""
+    folders = (path.parent for path in (run / "checkpoints").glob("*/state.json"))
+    found = sorted(folder for folder in folders if folder.suffix != PARTIAL_SUFFIX)
+    return found[-1] if found else None
+
+
+def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> float:
+    """Write a checkpoint with its ONNX file; on failure nothing of it remains and older ones are intact.
+
+    Args:
+        path: New directory.
+        learner: Policy, optimiser and generator.
+        counters: Whatever else the loop needs to go on; JSON-friendly.
+
+    Returns:
+        Largest absolute difference between PyTorch and ONNX over a recurrent test.
+
+    Raises:
+        CheckpointError: The ONNX file disagrees with PyTorch, or the disk is full.
+    """
+    policy = learner.policy
+    files = {
+        "model.safetensors": save(_contiguous(policy.state_dict())),
+        "optimizer.safetensors": save(_optimizer_tensors(learner)),
+        "random.safetensors": save({"generator": learner.generator.get_state()}),
+    }
+    try:
+        with atomic_directory(path) as folder:
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            difference = export_policy(policy, folder)
+            state = {
+                "format": FORMAT,
+                "inputs": [sensor.describe() for sensor in policy.inputs],
+                "kl_coef": learner.state.kl_coef,
+                "skipped_updates": learner.state.skipped,
+                "onnx_max_abs_diff": difference,
+                "counters": dict(counters),
+                "sha256": {f.name: _sha256(f.read_bytes()) for f in sorted(folder.iterdir())},
+            }
+            (folder / "state.json").write_text(json.dumps(state, indent=1))
+    except OSError as error:
+        raise CheckpointError(
+            f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. Free some "
+            f"space and go on with --on-existing resume."
+        ) from error
+    return difference
+
+
+def load_policy(path: Path, policy: ActorCritic) -> dict[str, Any]:
+    """Load weights and filters into `policy`; returns what `state.json` holds.
+
+    Raises:
+        CheckpointError: A file is missing or corrupt, or the weights are of another architecture.
+    """
+    state = _read_state(path)
+    wanted = [sensor.describe() for sensor in policy.inputs]
+    if state["inputs"] != wanted:
+        raise CheckpointError(
+            f"{path} was made for other senses: {_names(state['inputs'])}; this policy has {_names(wanted)}."
+        )
+    tensors = _read_tensors(path, "model.safetensors", state)
+    own = policy.state_dict()
+    wrong = sorted(
+        name
+        for name in own.keys() | tensors.keys()
+        if name not in own or name not in tensors or own[name].shape != tensors[name].shape
+    )
+    if wrong:
+        raise CheckpointError(
+            f"{path} holds a policy of another architecture; {len(wrong)} tensors differ, e.g. "
+            f"{', '.join(wrong[:3])}. Use the network settings of the run's config.json."
+        )
+    policy.load_state_dict(tensors)
+    return state
+
+
+def load_learner(path: Path, learner: PPO) -> dict[str, Any]:
+    """Load everything that training needs to go on; returns the loop's counters.
+
+    Raises:
+        CheckpointError: A file is missing or corrupt, or the weights are of another architecture.
+    """
+    state = load_policy(path, learner.policy)
+    _load_optimizer(learner, _read_tensors(path, "optimizer.safetensors", state))
+    learner.generator.set_state(_read_tensors(path, "random.safetensors", state)["generator"])
+    learner.state.kl_coef = float(state["kl_coef"])
+    learner.state.skipped = int(state["skipped_updates"])
+    counters: dict[str, Any] = state["counters"]
+    return counters
+
+
+def _optimizer_tensors(learner: PPO) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in learner.policy.named_parameters():
+        for key, value in learner.optimizer.state.get(parameter, {}).items():
+            tensors[f"{name}/{key}"] = value
+    return _contiguous(tensors)
+
+
+def _load_optimizer(learner: PPO, tensors: Mapping[str, Tensor]) -> None:
+    parameters = dict(learner.policy.named_parameters())
+    for full_name, tensor in tensors.items():
+        name, _, key = full_name.rpartition("/")
+        parameter = parameters[name]
+        # Adam keeps its step counter on the CPU whatever device the parameter is on.
+        device = torch.device("cpu") if key == "step" else parameter.device
+        learner.optimizer.state[parameter][key] = tensor.to(device)
+
+
+def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((path / "state.json").read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is not a complete checkpoint: state.json: {error}.") from error
+    if state.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has checkpoint format {state.get('format')}; this version reads {FORMAT}.")
+    return state
+
+
+def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
+    try:
+        content = (path / name).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path / name} cannot be read: {error.strerror}.") from error
+    if _sha256(content) != state["sha256"][name]:
+        raise CheckpointError(
+            f"{path / name} is corrupt: its sha256 is not the one in state.json. Delete this checkpoint "
+            f"folder to go on from the one before it."
+        )
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path / name} is not a safetensors file: {error}.") from error
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _names(inputs: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{sensor['name']}{tuple(sensor['shape'])}" for sensor in inputs)

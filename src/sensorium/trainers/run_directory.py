@@ -1,0 +1,106 @@
+"""Where a run is written, and what happens when it is there already.
+
+    runs/{task}_{modalities}_{algorithm version}/{seed}-{config hash}/
+        config.json  metrics.jsonl  tensorboard/  checkpoints/{step}/  film/  summary.json  report.html
+"""
+
+import json
+import platform
+import subprocess
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sensorium.core import ConfigError, RunDirectoryError, parse_config
+from sensorium.core.files import atomic_write_json
+from sensorium.trainers.config import TrainConfig
+
+ALGORITHM_VERSIONS = {"ppo": "ppo-1"}
+"""Algorithm -> its version in run names; raised when a change makes results incomparable."""
+
+
+class OnExisting(StrEnum):
+    """What to do when the run's directory exists."""
+
+    FAIL = "fail"
+    RESUME = "resume"
+    RESTART = "restart"
+
+
+def run_name(config: TrainConfig) -> str:
+    """``{task}_{modalities}_{algorithm version}``, e.g. ``arena-find_rgb+speech_ppo-1``."""
+    task = config.env.task.replace("/", "-")
+    return f"{task}_{'+'.join(config.env.sensor_names)}_{ALGORITHM_VERSIONS[config.algo.type]}"
+
+
+def run_path(config: TrainConfig, runs: Path) -> Path:
+    """Directory of this run below `runs`."""
+    return runs / run_name(config) / f"{config.seed}-{config.digest(exclude={'seed', 'device'})}"
+
+
+def open_run(config: TrainConfig, runs: Path, on_existing: OnExisting) -> Path:
+    """Create the run's directory, or decide what to do with the one that is there.
+
+    `resume` keeps it; `restart` moves it aside to ``...-replaced-N``, deleting nothing.
+
+    Raises:
+        RunDirectoryError: It exists and `on_existing` is `fail`.
+    """
+    path = run_path(config, runs)
+    if path.exists() and on_existing is OnExisting.FAIL:
+        raise RunDirectoryError(
+            f"{path} exists. Add --on-existing resume to go on with it, --on-existing restart to move it "
+            f"aside and begin anew, or choose another --seed."
+        )
+    if path.exists() and on_existing is OnExisting.RESTART:
+        number = 1
+        while (aside := path.with_name(f"{path.name}-replaced-{number}")).exists():
+            number += 1
+        path.rename(aside)
+    path.mkdir(parents=True, exist_ok=True)
+    if not (path / "config.json").exists():
+        atomic_write_json(path / "config.json", {"config": config.model_dump(mode="json"), **_provenance()})
+    return path
+
+
+def read_config(run: Path) -> TrainConfig:
+    """Read the config that a run was made with.
+
+    Raises:
+        RunDirectoryError: There is no readable config.
+    """
+    try:
+        values = json.loads((run / "config.json").read_text())["config"]
+    except (OSError, ValueError, KeyError) as error:
+        raise RunDirectoryError(
+            f"{run} is not a run directory: its config.json is missing or unreadable ({error}). Give the "
+            f"folder that `sensorium train` printed."
+        ) from error
+    try:
+        return parse_config(TrainConfig, values)
+    except ConfigError as error:
+        raise RunDirectoryError(f"{run}/config.json does not fit this version of Sensorium: {error}") from error
+
+
+def _provenance() -> dict[str, Any]:
+    packages = ("sensorium", "torch", "numpy", "gymnasium", "numba", "vizdoom", "transformers")
+    versions = {name: found for name in packages if (found := _version(name))}
+    return {"versions": versions, "python": platform.python_version(), "git_revision": _git_revision()}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_revision() -> str | None:
+    """Revision of the source tree; None outside a checkout or without git."""
+    here = Path(__file__).parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
