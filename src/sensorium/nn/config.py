@@ -8,13 +8,18 @@ from sensorium.core import Config
 
 
 class ConvConfig(Config):
-    """A small convolutional encoder: a patch layer, then strided 3x3 convolutions."""
+    """A small convolutional encoder: patches, then 2x2 neighbours merged layer by layer."""
 
     type: Literal["conv"] = "conv"
-    channels: tuple[int, ...] = (24, 48)
-    """Channels of the patch layer and of each 3x3 layer; each 3x3 layer halves height and width."""
+    channels: tuple[int, ...] = Field(default=(32, 64), min_length=1)
+    """Channels of the patch layer and of each merging layer, which halves height and width."""
     patch_size: int = Field(default=4, ge=1)
     """Side of the patches of the first layer, pixels."""
+
+    @property
+    def cell_size(self) -> int:
+        """Side of the square that one token stands for, pixels."""
+        return int(self.patch_size * 2 ** (len(self.channels) - 1))
 
 
 class SpaceTimeConfig(Config):
@@ -34,6 +39,11 @@ class SpaceTimeConfig(Config):
     mlp_ratio: float = Field(default=2.0, gt=0)
     """Hidden width of a block's MLP over `embed_dim`."""
 
+    @property
+    def cell_size(self) -> int:
+        """Side of the square that one token stands for, pixels."""
+        return self.patch_size
+
 
 VisionConfig = Annotated[ConvConfig | SpaceTimeConfig, Field(discriminator="type")]
 
@@ -41,8 +51,8 @@ VisionConfig = Annotated[ConvConfig | SpaceTimeConfig, Field(discriminator="type
 class SoundConfig(Config):
     """Temporal convolutions over log-mel frames."""
 
-    channels: tuple[int, ...] = (48, 64)
-    """Channels of each layer; a layer halves the number of frames when there are more than 8."""
+    channels: tuple[int, ...] = Field(default=(48, 48, 48, 48), min_length=1)
+    """Channels of each layer; a layer halves the number of frames while there are more than 8."""
 
 
 class FusionConfig(Config):
@@ -61,7 +71,7 @@ class NetworkConfig(Config):
 
     vision: VisionConfig = ConvConfig()
     """Encoder of rgb frames."""
-    depth: VisionConfig = ConvConfig(channels=(8, 16))
+    depth: VisionConfig = ConvConfig(channels=(8, 24))
     """Encoder of depth frames."""
     sound: SoundConfig = SoundConfig()
     """Encoder of speech and environment sounds."""

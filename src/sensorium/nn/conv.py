@@ -2,21 +2,21 @@
 
 import torch
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from sensorium.nn.config import ConvConfig
-from sensorium.nn.tokens import Tokens
+from sensorium.nn.tokens import Tokens, TokenShape, scale_pixels
 
 
 class ConvEncoder(nn.Module):
-    """Patches, strided 3x3 convolutions, one token per remaining cell with a learned position.
+    """Convolutions whose stride is their size, so that each is one matrix product; a token per cell.
 
     Args:
         config: Channels and patch size.
-        image_size: (height, width) of a frame, pixels; multiples of `config.patch_size`.
+        image_size: (height, width) of a frame, pixels; multiples of `config.cell_size`.
         in_channels: 3 for rgb, 1 for depth.
-        embed_dim: Width of a token.
+        embed_dim: Width of the summary.
     """
 
     num_frames = 1
@@ -26,25 +26,22 @@ class ConvEncoder(nn.Module):
     ) -> None:
         super().__init__()
         first, *rest = config.channels
-        patch = config.patch_size
-        self.patch_size = patch
-        self.patches = nn.Linear(in_channels * patch**2, first)
-        layers: list[nn.Module] = []
-        height, width = image_size[0] // patch, image_size[1] // patch
-        for before, after in zip(config.channels, rest, strict=False):
-            layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
-            height, width = (height + 1) // 2, (width + 1) // 2
-        self.layers = nn.Sequential(*layers)
-        self.project = nn.Linear(config.channels[-1], embed_dim)
-        self.position = nn.Parameter(torch.randn(height * width, embed_dim) * 0.02)
-        self.summarise = nn.Linear(height * width * config.channels[-1], embed_dim)
+        self.patch_size = config.patch_size
+        # No bias: its gradient would sum over every patch, and pixels are centred.
+        self.patches = nn.Linear(in_channels * config.patch_size**2, first, bias=False)
+        self.merges = nn.ModuleList(
+            nn.Linear(4 * before, after) for before, after in zip(config.channels, rest, strict=False)
+        )
+        cells = (image_size[0] // config.cell_size) * (image_size[1] // config.cell_size)
+        self.token_shape = TokenShape(cells, config.channels[-1])
+        self.summarise = nn.Linear(cells * config.channels[-1], embed_dim)
 
-    def forward(self, frames: Float[Tensor, "batch channels height width"]) -> Tokens:
-        """Encode frames, values about [0, 1] (rgb) or normalised (depth)."""
+    def forward(self, frames: Shaped[Tensor, "batch height width channels"]) -> Tokens:
+        """Encode frames: uint8 as they come, or float32 about 0."""
         p = self.patch_size
-        patches = rearrange(frames, "b c (h p) (w q) -> b h w (c p q)", p=p, q=p)
-        cells = self.layers(torch.relu(self.patches(patches)).permute(0, 3, 1, 2))
-        cells = rearrange(cells, "b c h w -> b (h w) c")
-        values = self.project(cells) + self.position
-        mask = torch.ones(values.shape[:2], dtype=torch.bool, device=values.device)
-        return Tokens(values, mask, self.summarise(cells.flatten(1)))
+        patches = rearrange(frames, "b (h p) (w q) c -> b h w (p q c)", p=p, q=p)
+        cells = torch.relu(self.patches(scale_pixels(patches)))
+        for merge in self.merges:
+            cells = torch.relu(merge(rearrange(cells, "b (h p) (w q) c -> b h w (p q c)", p=2, q=2)))
+        values = cells.flatten(1, 2)
+        return Tokens(values, None, self.summarise(values.flatten(1)))

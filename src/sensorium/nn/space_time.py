@@ -2,12 +2,12 @@
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sensorium.nn.config import SpaceTimeConfig
-from sensorium.nn.tokens import Tokens
+from sensorium.nn.tokens import Tokens, TokenShape, scale_pixels
 
 
 class _Attention(nn.Module):
@@ -68,7 +68,7 @@ class SpaceTimeEncoder(nn.Module):
         config: Patch size, clip length, width and depth.
         image_size: (height, width) of a frame, pixels; multiples of `config.patch_size`.
         in_channels: 3 for rgb, 1 for depth.
-        embed_dim: Width of a token that leaves.
+        embed_dim: Width of the summary.
     """
 
     def __init__(
@@ -84,20 +84,19 @@ class SpaceTimeEncoder(nn.Module):
         self.time = nn.Parameter(torch.zeros(config.num_frames, 1, dim))
         self.blocks = nn.ModuleList(SpaceTimeBlock(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(dim)
-        self.project = nn.Linear(dim, embed_dim)
+        self.token_shape = TokenShape(patches, dim)
         self.summarise = nn.Linear(patches * dim, embed_dim)
 
     def forward(
         self,
-        clips: Float[Tensor, "batch frames channels height width"],
+        clips: Shaped[Tensor, "batch frames height width channels"],
         valid: Bool[Tensor, "batch frames"],
     ) -> Tokens:
-        """Encode clips, oldest frame first; `valid` is False for frames before the episode began."""
+        """Encode clips (uint8 or float32), oldest frame first; `valid` is False for frames before the episode began."""
         p = self.patch_size
-        patches = rearrange(clips, "b t c (h p) (w q) -> b t (h w) (c p q)", p=p, q=p)
-        x = self.embed(patches) + self.position + self.time
+        patches = rearrange(clips, "b t (h p) (w q) c -> b t (h w) (p q c)", p=p, q=p)
+        x = self.embed(scale_pixels(patches)) + self.position + self.time
         for block in self.blocks:
             x = block(x, valid)
         current = self.norm(x[:, -1])
-        mask = torch.ones(current.shape[:2], dtype=torch.bool, device=current.device)
-        return Tokens(self.project(current), mask, self.summarise(current.flatten(1)))
+        return Tokens(current, None, self.summarise(current.flatten(1)))

@@ -36,9 +36,9 @@ class ActionDistribution(NamedTuple):
         """Draw one action per row."""
         discrete = continuous = None
         if self.logits is not None:
-            noise = torch.rand(self.logits.shape, generator=generator, device=self.logits.device)
-            gumbel = -torch.log(-torch.log(noise.clamp(min=1e-20)).clamp(min=1e-20))
-            discrete = (self.logits + gumbel).argmax(-1)
+            # Gumbel-max: argmax(logits - log E) with E ~ Exp(1) has the distribution softmax(logits).
+            exponential = torch.empty_like(self.logits).exponential_(generator=generator)
+            discrete = (self.logits - exponential.log()).argmax(-1)
         if self.mean is not None and self.log_std is not None:
             normal = torch.randn(self.mean.shape, generator=generator, device=self.mean.device)
             continuous = self.mean + normal * self.log_std.exp()

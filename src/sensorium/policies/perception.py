@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import torch
-from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -38,7 +37,8 @@ class Perception(nn.Module):
         )
         self.encoders = nn.ModuleDict({sensor.name: _encoder(sensor, config) for sensor in inputs})
         self.staleness = nn.Parameter(torch.zeros(len(inputs), config.fusion.embed_dim))
-        self.fusion = CrossModalFusion(self.names, config.fusion)
+        shapes = {name: encoder.token_shape for name, encoder in self.encoders.items()}
+        self.fusion = CrossModalFusion(shapes, config.fusion)  # type: ignore[arg-type]
 
     def num_frames(self, name: str) -> int:
         """Frames that the encoder of `name` looks at: 1, or the length of a clip."""
@@ -67,15 +67,10 @@ class Perception(nn.Module):
             reading: (batch, ...) in the sensor's layout; (batch, frames, H, W, C) for a clip encoder.
             valid: For a clip encoder: which frames belong to the running episode.
         """
-        if self.inputs[name].dtype == "uint8":
-            values = reading.to(torch.float32) / 255.0
-        else:
-            values = self._filtered(name, reading.to(torch.float32))
+        values = self._filtered(name, reading)
         encoder = self.encoders[name]
         if isinstance(encoder, SpaceTimeEncoder):
-            return encoder(rearrange(values, "b t h w c -> b t c h w"), valid)  # type: ignore[no-any-return]
-        if isinstance(encoder, ConvEncoder):
-            return encoder(rearrange(values, "b h w c -> b c h w"))  # type: ignore[no-any-return]
+            return encoder(values, valid)  # type: ignore[no-any-return]
         return encoder(values)  # type: ignore[no-any-return]
 
     def fuse(
@@ -94,7 +89,7 @@ class Perception(nn.Module):
     def update_filters(self, name: str, readings: Tensor) -> None:
         """Let the running mean and variance of `name` see more readings; nothing where it has no filter."""
         if name in self.filters:
-            self.filters[name].update(readings.to(torch.float32))
+            self.filters[name].update(readings)
 
     def _filtered(self, name: str, values: Tensor) -> Tensor:
         return self.filters[name](values) if name in self.filters else values
@@ -119,16 +114,16 @@ def _encoder(sensor: SensorInput, config: NetworkConfig) -> nn.Module:
         ears, frames, mels = shape if len(shape) == 3 else (1, *shape)
         return SoundEncoder(config.sound, (ears, frames, mels), dim)
     if sensor.modality is Modality.TEXT:
-        return TextProjection(shape[-1], dim)
+        return TextProjection((shape[0], shape[1]), dim)
     return VectorEncoder(shape[-1], dim)
 
 
 def _vision_encoder(sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, dim: int) -> nn.Module:
     height, width, channels = sensor.shape
-    if height % config.patch_size or width % config.patch_size:
+    if height % config.cell_size or width % config.cell_size:
         raise PolicyError(
-            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of patch_size "
-            f"{config.patch_size}. Change image_size or the encoder's patch_size."
+            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of {config.cell_size}, the side "
+            f"of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
         )
     if isinstance(config, SpaceTimeConfig):
         return SpaceTimeEncoder(config, (height, width), channels, dim)

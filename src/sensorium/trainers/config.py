@@ -61,6 +61,8 @@ class EvalConfig(Config):
     """Episodes for each smaller set of senses."""
     num_envs: int = Field(default=200, ge=1)
     """Worlds that are evaluated together."""
+    chance_success: float | None = Field(default=None, ge=0, le=1)
+    """Success of a policy that cannot know the goal, where that is known; drawn into the report."""
 
 
 class TrainConfig(Config):

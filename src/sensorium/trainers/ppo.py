@@ -49,7 +49,7 @@ class PPO:
         self.policy = policy
         self.config = config
         self.generator = generator
-        self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.lr, eps=1e-5)
+        self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.state = PPOState(kl_coef=config.kl_coef)
 
     def update(self, rollout: Rollout, *, progress: float) -> dict[str, Metric]:
@@ -136,7 +136,7 @@ class PPO:
             metrics[f"fusion/gate/{name}"] = masked_mean(output.fused.gates[:, m].detach(), mask)
         for head, value in new.entropies().items():
             metrics[f"policy/entropy/{head}"] = masked_mean(value, mask)
-        return {name: Mean.of(float(value), count) for name, value in metrics.items()}
+        return {name: Mean.of(float(value.detach()), count) for name, value in metrics.items()}
 
     def _descend(self, loss: Tensor) -> Tensor:
         """One step of the optimiser, or none where the loss or a gradient is not finite."""

@@ -117,6 +117,24 @@ def test_same_seed_same_bytes_in_process_and_in_workers() -> None:
     assert alone == among_others
 
 
+def test_sound_of_one_episode_does_not_reach_into_the_next() -> None:
+    with running("doom/deadly_corridor", audio_obs=("env_sound",), waveform=True) as backend:
+        starts = []
+        for noisy_steps in (0, 3, 5):  # the corridor is loudest from the third step on
+            backend.reset(seeds(1), everyone(backend))
+            for _ in range(noisy_steps):
+                backend.step(np.array([3]), None, everyone(backend))
+            loudest = np.abs(np.asarray(backend.observe()["env_sound"])).max()
+            assert (loudest > 0.1) == (noisy_steps > 0)
+            backend.reset(seeds(7), everyone(backend))
+            sounds = [as_bytes(backend.observe()["env_sound"], 0)]
+            for _ in range(10):
+                backend.step(np.array([0]), None, everyone(backend))
+                sounds.append(as_bytes(backend.observe()["env_sound"], 0))
+            starts.append(sounds)
+        assert starts[0] == starts[1] == starts[2]
+
+
 def test_other_seed_other_episode() -> None:
     with running("doom/basic", 3) as backend:
         backend.reset(seeds(1, 2, 1 + 2**32), everyone(backend))

@@ -1,6 +1,6 @@
 """Settings that only the arena has, given as `backend_options`."""
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -61,7 +61,7 @@ class ArenaOptions(Config):
     Results do not depend on it."""
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Self:
+    def _names_exist(self) -> "ArenaOptions":
         _check_names("colors", self.colors, COLORS)
         _check_names("shapes", self.shapes, SHAPES)
         _check_names("channels", self.channels, CHANNELS)

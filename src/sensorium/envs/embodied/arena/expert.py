@@ -3,6 +3,7 @@
 An expert knows the camera, the colours, the sentences and how things sound. It never sees the world itself.
 """
 
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from sensorium.envs.embodied.arena.camera import PALETTE
 from sensorium.envs.embodied.arena.config import COLORS, SHAPES, VOICES
 from sensorium.envs.embodied.arena.hearing import locate_source
-from sensorium.envs.embodied.arena.language import sentences, speech_table
+from sensorium.envs.embodied.arena.language import speech_table
 from sensorium.envs.embodied.arena.navigator import Memory, advance, empty_memory, look, to_map, walk_to
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
+from sensorium.envs.embodied.registry import find_task
 from sensorium.envs.embodied.worlds import Worlds
 
 _CHROMA = PALETTE / PALETTE.sum(axis=1, keepdims=True)
@@ -45,8 +47,8 @@ class ArenaExpert:
         self._searched = np.zeros(num_worlds, np.int64)
         self._first = True
 
-    def act(self, readings: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Choose discrete actions, (N,), from the readings of rgb, depth, proprio and what else there is."""
+    def act(self, readings: Mapping[str, Any], active: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Choose discrete actions, (N,), from the readings; only `active` worlds are thought about."""
         if self._first:
             self._color = self._named_color(readings)
             self._first = False
@@ -55,15 +57,25 @@ class ArenaExpert:
         look(self._memory, readings["depth"])
         told = self._color >= 0
         if self._task != "arena/find":
-            heard = to_map(self._memory, locate_source(readings["env_sound"]))
+            place = np.full((len(told), 2), np.nan)
+            place[active] = locate_source(readings["env_sound"][active])
+            heard = to_map(self._memory, place)
             sounds = ~np.isnan(heard[:, 0]) & ~told
-            self._goal[sounds] = heard[sounds]
+            self._remember(heard, sounds)
             told |= sounds
         mask = self._visible(readings["rgb"], ~told if self._guess else np.zeros_like(told))
         place = _place(mask, readings["depth"])
         seen = ~np.isnan(place[:, 0])
-        self._goal[seen] = to_map(self._memory, place)[seen]
-        return walk_to(self._memory, self._search(), math.radians(15.0))
+        self._remember(to_map(self._memory, place), seen)
+        goal = self._search()
+        goal[~active] = np.nan
+        return walk_to(self._memory, goal, math.radians(15.0))
+
+    def _remember(self, place: NDArray[np.float64], where: NDArray[np.bool_]) -> None:
+        """Blend new estimates of the goal with the old ones: a goal that jumps makes the way jump."""
+        known = ~np.isnan(self._goal[:, :1])
+        blended = np.where(known, 0.6 * self._goal + 0.4 * place, place)
+        self._goal[where] = blended[where]
 
     def _named_color(self, readings: Mapping[str, Any]) -> NDArray[np.int64]:
         """Index of the colour that text or speech names, or -1."""
@@ -85,7 +97,8 @@ class ArenaExpert:
             if counts.max() >= 2:
                 self._color[world] = int(counts.argmax())
         wanted = self._color[:, None, None]
-        return (colors == wanted) & (wanted >= 0)
+        visible: NDArray[np.bool_] = (colors == wanted) & (wanted >= 0)
+        return visible
 
     def _search(self) -> NDArray[np.float64]:
         """The goal; where there is none yet and a full turn showed nothing, a step to another viewpoint."""
@@ -107,14 +120,24 @@ def classify_colors(rgb: NDArray[np.uint8]) -> NDArray[np.int64]:
     Returns:
         (N, H, W) index into COLORS, -1 where nothing has such a colour.
     """
-    total = rgb.sum(axis=-1, dtype=np.float32)
-    chroma = rgb / np.maximum(total, 1.0)[..., None]
-    gaps = np.stack([np.abs(chroma - shade).max(axis=-1) for shade in _CHROMA], axis=-1)
+    bits = rgb >> 2
+    index = (bits[..., 0].astype(np.int32) << 12) | (bits[..., 1].astype(np.int32) << 6) | bits[..., 2]
+    colors: NDArray[np.int64] = _color_table()[index]
+    return colors
+
+
+@functools.cache
+def _color_table() -> NDArray[np.int64]:
+    """Colour index of every rgb value in steps of four, (64 ** 3,)."""
+    levels = np.arange(64, dtype=np.float32) * 4 + 2
+    rgb = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), axis=-1).reshape(-1, 3)
+    total = rgb.sum(axis=1)
+    gaps = np.abs(rgb[:, None] / total[:, None, None] - _CHROMA).max(axis=2)
     grey = COLORS.index("grey")
     dim = (total > _GREY_BRIGHTNESS[0]) & (total < _GREY_BRIGHTNESS[1])
-    gaps[..., grey] = np.where(dim, gaps[..., grey] * 4.0, np.inf)
-    best: NDArray[np.int64] = gaps.argmin(axis=-1)
-    return np.where(gaps.min(axis=-1) < _CHROMA_TOLERANCE, best, -1)
+    gaps[:, grey] = np.where(dim, gaps[:, grey] * 2.0, np.inf)
+    best: NDArray[np.int64] = gaps.argmin(axis=1)
+    return np.where((gaps.min(axis=1) < _CHROMA_TOLERANCE) & (total > 60), best, -1)
 
 
 def _place(mask: NDArray[np.bool_], depth: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -168,12 +191,12 @@ def run_expert(
     worlds.reset(active)
     expert = ArenaExpert(task, episodes, guess=guess)
     solved = np.zeros(episodes, np.bool_)
-    for _ in range(120):
+    for _ in range(find_task(task).default_max_steps):
         readings = worlds.observe(active)
         for name in blank:
             reading = readings[name]
             readings[name] = [""] * episodes if isinstance(reading, list) else np.zeros_like(reading)
-        outcome = worlds.step(expert.act(readings), active)
+        outcome = worlds.step(expert.act(readings, active), active)
         solved |= active & (outcome.status == "success")
         active = active & ~outcome.terminated
         if not active.any():

@@ -8,25 +8,27 @@ from numpy.typing import NDArray
 from sensorium.envs.embodied.arena.config import SHAPES
 from sensorium.envs.embodied.arena.sound import make_ears
 
-_AZIMUTHS = np.linspace(-np.pi, np.pi, 72, endpoint=False)
+_AZIMUTHS = np.linspace(-np.pi, np.pi, 180, endpoint=False)
 _FAINT = 1.0  # a reading whose values differ by less than this (nepers) is silence
 _UNHEARD = 1e-3  # bands this far below the loudest are not compared
 
 
 @functools.cache
 def _predictions() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Spectra of every shape, azimuth and blocking at one metre: (predictions, 2 * mels), and their weights."""
+    """Spectra of every shape, blocking and azimuth at one metre, and their weights; (predictions, 2 * mels)."""
     ears = make_ears()
     spectra, weights = [], []
     for shape in range(len(SHAPES)):
-        template = ears.template[shape]
+        template = ears.template[shape, 1, 1]
         loud = template > _UNHEARD * template.max()
         level = np.log(np.where(loud, template, 1.0))
         for blocked in (0.0, 1.0):
             for azimuth in _AZIMUTHS:
                 shared = (1 - np.cos(azimuth)) / 2 * ears.band_loss[:, 1] + blocked * ears.band_loss[:, 2]
                 sides = ((1 - np.sin(azimuth)) / 2, (1 + np.sin(azimuth)) / 2)
-                spectra.append(np.concatenate([level - shared - side * ears.band_loss[:, 0] for side in sides]))
+                spectra.append(
+                    np.concatenate([level - shared - side * ears.band_loss[:, 0] for side in sides])
+                )
                 weights.append(np.concatenate([loud, loud]) / (2 * loud.sum()))
     return np.array(spectra), np.array(weights)
 
@@ -46,7 +48,9 @@ def locate_source(env_sound: NDArray[np.float32]) -> NDArray[np.float64]:
     mean = heard @ weights.T - (weights * spectra).sum(axis=1)
     square = (heard**2) @ weights.T - 2 * heard @ (weights * spectra).T + (weights * spectra**2).sum(axis=1)
     # A loud band that is predicted but not heard, or heard but not predicted, shows as a large difference.
-    unexplained = ((heard[:, None, :] - heard.min(axis=1)[:, None, None]) * (weights[None] == 0)).max(axis=2)
+    shapes = weights[:: len(weights) // len(SHAPES)]
+    unexplained = ((heard[:, None, :] - heard.min(axis=1)[:, None, None]) * (shapes[None] == 0)).max(axis=2)
+    unexplained = unexplained.repeat(len(weights) // len(SHAPES), axis=1)
     best = (square - mean**2 + 1e-3 * unexplained).argmin(axis=1)
     rows = np.arange(len(heard))
     distance = np.exp(-mean[rows, best] / 2.0)

@@ -17,12 +17,14 @@ from sensorium.envs.embodied.arena.state import CONTROL_HZ
 FORWARD, TURN_LEFT, TURN_RIGHT = 0, 1, 2
 
 _NODE_M = 0.2
-_NODES = 81
+_NODES = 65
 _CLEARANCE_M = 0.36
-_GOAL_RADIUS_M = 0.6
+_GOAL_RADIUS_M = 0.8
 _FARTHEST_M = 4.0
 _LOOK_AHEAD_M = 0.4
-_TURN_COST_M = 0.01
+_TURN_COST_M = 0.03
+_REVERSAL_COST_M = 0.3  # turning back right after a turn: without it two equal ways are never chosen from
+_BLOCKED_COST = 12.0  # dear but finite: an agent that stands too close to something must get away
 
 
 class Memory(NamedTuple):
@@ -34,6 +36,8 @@ class Memory(NamedTuple):
     """(N, nodes, nodes) where something was seen to stand, grown by the agent's radius."""
     seen: NDArray[np.float64]
     """(N, points, 2) obstacles in view now, in the map's frame; NaN for none."""
+    turned: NDArray[np.int64]
+    """(N,) 1 where the last action was a turn to the left, -1 to the right, 0 elsewhere."""
 
 
 def empty_memory(num_worlds: int, picture_size: int) -> Memory:
@@ -42,6 +46,7 @@ def empty_memory(num_worlds: int, picture_size: int) -> Memory:
         np.zeros((num_worlds, 3)),
         np.zeros((num_worlds, _NODES, _NODES), np.bool_),
         np.full((num_worlds, picture_size, 2), np.nan),
+        np.zeros(num_worlds, np.int64),
     )
 
 
@@ -65,7 +70,7 @@ def to_map(memory: Memory, place: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def look(memory: Memory, depth: NDArray[np.float32]) -> None:
-    """Put what stands on the floor into the map: per column the nearest pixel that the floor does not explain.
+    """Map what stands on the floor: per column the nearest pixel that the floor does not explain.
 
     Args:
         memory: Changed in place.
@@ -125,31 +130,35 @@ def walk_to(memory: Memory, goal: NDArray[np.float64], turn_rad: float) -> NDArr
             angle = heading + turns * turn_rad
             there = (x + _LOOK_AHEAD_M * math.cos(angle), y + _LOOK_AHEAD_M * math.sin(angle))
             cost = _field_at(field, there) + _TURN_COST_M * abs(turns)
+            if turns * memory.turned[world] < 0:
+                cost += _REVERSAL_COST_M
             if cost < best_cost:
                 best, best_cost = turns, cost
         if best == 0 and best_cost < np.inf:
             actions[world] = FORWARD
         elif best < 0:
             actions[world] = TURN_RIGHT
+        memory.turned[world] = 1 if best > 0 else -1 if best < 0 else 0
     return actions
 
 
 @compiled
 def _fill(blocked: NDArray[np.bool_], goal: NDArray[np.float64], field: NDArray[np.float32]) -> None:
-    """Distance to the goal along free nodes; the goal's surroundings count as free, it stands there itself."""
-    free = np.zeros((_NODES, _NODES), np.bool_)
+    """Cost of the way to the goal; its surroundings count as free, since it stands there itself."""
+    cost = np.ones((_NODES, _NODES), np.float32)
     for row in range(_NODES):
         for column in range(_NODES):
             dx, dy = (column - _NODES // 2) * _NODE_M - goal[0], (row - _NODES // 2) * _NODE_M - goal[1]
             gap = math.hypot(dx, dy)
-            free[row, column] = not blocked[row, column] or gap < _GOAL_RADIUS_M
+            if blocked[row, column] and gap > _GOAL_RADIUS_M:
+                cost[row, column] = _BLOCKED_COST
             field[row, column] = gap if gap < _NODE_M else np.inf
-    spread(field, free, _NODE_M)
+    spread(field, cost, _NODE_M)
 
 
 @compiled
 def _field_at(field: NDArray[np.float32], place: tuple[float, float]) -> float:
-    """Bilinear reading of the field; infinite next to a blocked node."""
+    """Bilinear reading of the field; infinite outside the map."""
     column, row = place[0] / _NODE_M + _NODES // 2, place[1] / _NODE_M + _NODES // 2
     left, low = math.floor(column), math.floor(row)
     if left < 0 or low < 0 or left >= _NODES - 1 or low >= _NODES - 1:

@@ -19,7 +19,7 @@ def fill_field(state: State, rules: Rules, world: int) -> None:
     count = field.shape[0]
     spacing = rules.cell_m / NODES_PER_CELL
     target = state.target[world]
-    free = np.zeros((count, count), np.bool_)
+    cost = np.ones((count, count), np.float32)
     for row in range(count):
         for column in range(count):
             x, y = (column + 0.5) * spacing, (row + 0.5) * spacing
@@ -28,15 +28,21 @@ def fill_field(state: State, rules: Rules, world: int) -> None:
                 gap = math.hypot(x - state.objects[world, other, 0], y - state.objects[world, other, 1])
                 if other != target and gap < REACH_M + _CLEARANCE_M:
                     open_here = False
-            free[row, column] = open_here
+            cost[row, column] = 1.0 if open_here else np.inf
             gap = math.hypot(x - state.objects[world, target, 0], y - state.objects[world, target, 1])
             field[row, column] = gap if open_here and gap < REACH_M else np.inf
-    spread(field, free, spacing)
+    spread(field, cost, spacing)
 
 
 @compiled
-def spread(field: NDArray[np.float32], free: NDArray[np.bool_], spacing: float) -> None:
-    """Carry distances from the nodes that have one to their eight neighbours until none shrinks."""
+def spread(field: NDArray[np.float32], cost: NDArray[np.float32], spacing: float) -> None:
+    """Carry distances from the nodes that have one to their eight neighbours until none shrinks.
+
+    Args:
+        field: (nodes, nodes) distances so far, infinite where unknown; changed in place.
+        cost: (nodes, nodes) factor on the way into each node; infinite where none leads.
+        spacing: Metres between neighbours.
+    """
     count = field.shape[0]
     queue = np.empty(count * count, np.int64)  # a ring: no node is in it twice
     waiting = np.zeros(count * count, np.bool_)
@@ -55,8 +61,9 @@ def spread(field: NDArray[np.float32], free: NDArray[np.bool_], spacing: float) 
         for near_row in range(max(row - 1, 0), min(row + 2, count)):
             for near_column in range(max(column - 1, 0), min(column + 2, count)):
                 diagonal = near_row != row and near_column != column
-                reached = field[row, column] + np.float32(spacing * (1.4142135623730951 if diagonal else 1.0))
-                if not free[near_row, near_column] or reached >= field[near_row, near_column]:
+                way = np.float32(spacing * (1.4142135623730951 if diagonal else 1.0))
+                reached = field[row, column] + way * cost[near_row, near_column]
+                if reached >= field[near_row, near_column]:
                     continue
                 field[near_row, near_column] = reached
                 near = near_row * count + near_column

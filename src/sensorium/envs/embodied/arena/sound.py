@@ -36,6 +36,7 @@ _BANDS = ((2, 5, 8, 12), (1, 4, 9), (6, 10, 13, 15), (3, 7, 11, 14))
 """Per shape: the mel bands at whose centres its tones lie; no two shapes share one."""
 _AMPLITUDE = 0.28
 """Sum of the amplitudes of one source's tones at one metre."""
+_NEGLIGIBLE = 1e-5
 _PATTERN = np.array([[4, 2], [6, 4], [3, 2], [12, 10]])
 """Per shape: period and frames that sound. Every step has a sounding frame: gaps are shorter than a step."""
 
@@ -44,7 +45,8 @@ class Ears(NamedTuple):
     """Tables for hearing. Shares are of power, in nepers at full effect."""
 
     template: NDArray[np.float64]
-    """(shapes, mels) mel power of a source one metre ahead; 0 where there is next to none."""
+    """(shapes, 2, 2, mels) mel power of a source one metre away before any loss, by whether it sounded in the
+    frame before and sounds in this one; 0 where there is next to none."""
     band_loss: NDArray[np.float64]
     """(mels, 3) loss of power at each band: lateral, behind, muffled."""
     tone_hz: NDArray[np.float64]
@@ -55,15 +57,13 @@ class Ears(NamedTuple):
     """(shapes, tones, 3) as `band_loss`."""
     pattern: NDArray[np.int64]
     """(shapes, 2) period and sounding frames."""
-    carry: float
-    """Share of a frame's window that still hears the frame before."""
 
 
 def _loss(hz: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Loss of power by frequency, (..., 3): lateral 3 to 20 dB, behind 1 to 10 dB, muffled 6 to 18 dB."""
-    lateral = 3.0 + 17.0 * hz / (hz + 1500.0)
-    behind = 1.0 + 9.0 * hz / (hz + 2000.0)
-    muffled = 6.0 + 12.0 * hz / (hz + 1000.0)
+    """Loss of power by frequency, (..., 3): lateral 3 to 16 dB, behind 1 to 8 dB, muffled 4 to 12 dB."""
+    lateral = 3.0 + 13.0 * hz / (hz + 1500.0)
+    behind = 1.0 + 7.0 * hz / (hz + 2000.0)
+    muffled = 4.0 + 8.0 * hz / (hz + 1000.0)
     return np.stack([lateral, behind, muffled], axis=-1) * (math.log(10.0) / 10.0)
 
 
@@ -76,32 +76,41 @@ def _mel_centres_hz() -> NDArray[np.float64]:
 
 @functools.cache
 def make_ears() -> Ears:
-    """Prepare the tables: tones, losses, and each shape's mel power, measured on its steady sound."""
+    """Prepare the tables: tones, losses, and the mel power of each shape, measured on its tones."""
     centres = _mel_centres_hz()
     most = max(len(bands) for bands in _BANDS)
     tone_hz, amplitude = np.zeros((len(_BANDS), most)), np.zeros((len(_BANDS), most))
-    template = np.zeros((len(_BANDS), SOUND_MELS))
-    seconds = np.arange(SOUND_SAMPLE_RATE_HZ) / SOUND_SAMPLE_RATE_HZ
     for shape, bands in enumerate(_BANDS):
-        count = len(bands)
-        tone_hz[shape, :count] = centres[list(bands)]
-        amplitude[shape, :count] = _AMPLITUDE / count
-        steady = (np.sin(2 * np.pi * tone_hz[shape, :, None] * seconds) * amplitude[shape, :, None]).sum(
-            axis=0
-        )
-        frames = log_mel(
-            steady,
-            sample_rate_hz=SOUND_SAMPLE_RATE_HZ,
-            frame_rate_hz=SOUND_FRAME_RATE_HZ,
-            n_mels=SOUND_MELS,
-            n_fft=SOUND_N_FFT,
-        )
-        power = np.exp(frames[2:].astype(np.float64)).mean(axis=0)
-        template[shape] = np.where(power > 1e-4 * power.max(), power, 0.0)
-    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(SOUND_N_FFT) / SOUND_N_FFT)
-    hop = round(SOUND_SAMPLE_RATE_HZ / SOUND_FRAME_RATE_HZ)
-    carry = float(hann[: SOUND_N_FFT - hop + RAMP_SAMPLES // 2].sum() / hann.sum())
-    return Ears(template, _loss(centres), tone_hz, amplitude, _loss(tone_hz), _PATTERN, carry)
+        tone_hz[shape, : len(bands)] = centres[list(bands)]
+        amplitude[shape, : len(bands)] = _AMPLITUDE / len(bands)
+    template = np.stack([_measure(hz, height) for hz, height in zip(tone_hz, amplitude, strict=True)])
+    return Ears(template, _loss(centres), tone_hz, amplitude, _loss(tone_hz), _PATTERN)
+
+
+def _measure(tone_hz: NDArray[np.float64], amplitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean mel power of tones that sound for two frames and rest for two: (2, 2, mels) by before and now."""
+    per_frame = round(SOUND_SAMPLE_RATE_HZ / SOUND_FRAME_RATE_HZ)
+    num_frames = 400
+    on = np.arange(num_frames) % 4 < 2
+    before = np.roll(on, 1)
+    ramp = np.minimum(np.arange(per_frame) / RAMP_SAMPLES, 1.0)
+    envelope = (before[:, None] + (on.astype(float) - before)[:, None] * ramp).ravel()
+    cycles = tone_hz[:, None] * np.arange(num_frames * per_frame) / SOUND_SAMPLE_RATE_HZ
+    frames = log_mel(
+        (np.sin(2 * np.pi * cycles) * amplitude[:, None]).sum(axis=0) * envelope,
+        sample_rate_hz=SOUND_SAMPLE_RATE_HZ,
+        frame_rate_hz=SOUND_FRAME_RATE_HZ,
+        n_mels=SOUND_MELS,
+        n_fft=SOUND_N_FFT,
+    )
+    power = np.zeros((2, 2, SOUND_MELS))
+    for was in range(2):
+        for now in range(2):
+            chosen = (before == was) & (on == now)
+            chosen[:2] = False  # the first window reaches back before the sound began
+            power[was, now] = np.exp(frames[chosen].astype(np.float64)).mean(axis=0)
+    power[0, 0] = 0.0
+    return np.where(power > _NEGLIGIBLE * power.max(), power, 0.0)
 
 
 @compiled
@@ -122,9 +131,9 @@ def source_at(
 
 
 @compiled
-def is_on(ears: Ears, shape: int, frame: int) -> float:
+def is_on(ears: Ears, shape: int, frame: int) -> int:
     """1 in the frames in which a shape sounds, 0 in the others."""
-    return 1.0 if frame % ears.pattern[shape, 0] < ears.pattern[shape, 1] else 0.0
+    return 1 if frame % ears.pattern[shape, 0] < ears.pattern[shape, 1] else 0
 
 
 @compiled
@@ -162,19 +171,14 @@ def _add_source(
     world, item = which
     shape = state.shape[world, item]
     distance, sine, cosine, blocked = source_at(state, rules, world, item, state.pose[world])
-    envelope = np.empty(FRAMES_PER_STEP)
     start = FRAMES_PER_STEP * state.clock[world] + state.phase[world, item]
-    for frame in range(FRAMES_PER_STEP):
-        on, before = is_on(ears, shape, start + frame), is_on(ears, shape, start + frame - 1)
-        level = (1.0 - ears.carry) * on + ears.carry * before
-        envelope[frame] = level * level
     for mel in range(SOUND_MELS):
-        loudness = ears.template[shape, mel] / (distance * distance)
-        if loudness == 0.0:
+        if ears.template[shape, 1, 1, mel] == 0.0 and ears.template[shape, 0, 1, mel] == 0.0:
             continue
         shared = (1.0 - cosine) / 2.0 * ears.band_loss[mel, 1] + blocked * ears.band_loss[mel, 2]
         for ear in range(2):
             lateral = (1.0 - sine) / 2.0 if ear == 0 else (1.0 + sine) / 2.0
-            gain = loudness * math.exp(-(lateral * ears.band_loss[mel, 0] + shared))
+            gain = math.exp(-(lateral * ears.band_loss[mel, 0] + shared)) / (distance * distance)
             for frame in range(FRAMES_PER_STEP):
-                power[ear, frame, mel] += gain * envelope[frame]
+                before, on = is_on(ears, shape, start + frame - 1), is_on(ears, shape, start + frame)
+                power[ear, frame, mel] += gain * ears.template[shape, before, on, mel]

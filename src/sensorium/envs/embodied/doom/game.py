@@ -64,7 +64,7 @@ class Game:
         self._variable = vizdoom.GameVariable
         self._game = _configure(vizdoom, settings)
         self._game.set_doom_config_path(str(folder / f"{name}.ini"))
-        with _working_folder(folder):  # the engine writes into the folder in which it is started
+        with _surroundings(folder):
             self._game.init()
         self._state = self._game.get_state()
 
@@ -184,10 +184,21 @@ def _configure(vizdoom: Any, settings: GameSettings) -> Any:
 
 
 @contextlib.contextmanager
-def _working_folder(folder: Path) -> Iterator[None]:
-    before = os.getcwd()
+def _surroundings(folder: Path) -> Iterator[None]:
+    """What the engine inherits when it starts: the folder it writes into, and OpenAL's settings.
+
+    OpenAL's limiter remembers the sound before: its look-ahead and its slow release carry the end of one
+    episode into the next, which then is not decided by its seed alone. 6 dB less volume takes its place.
+    """
+    openal = folder / "openal.conf"
+    openal.write_text("[general]\noutput-limiter = false\ndither = false\nvolume-adjust = -6\n")
+    folder_before, openal_before = os.getcwd(), os.environ.get("ALSOFT_CONF")
+    os.environ["ALSOFT_CONF"] = str(openal)
     os.chdir(folder)
     try:
         yield
     finally:
-        os.chdir(before)
+        os.chdir(folder_before)
+        del os.environ["ALSOFT_CONF"]
+        if openal_before is not None:
+            os.environ["ALSOFT_CONF"] = openal_before

@@ -27,7 +27,7 @@ def sensor_specs(
 
     - `rgb`: the engine's whole 4:3 picture squeezed into a square (see `Shrinker`).
     - `depth`: distance along the view direction in metres. The engine gives 8 bits of 0.23 m each; walls
-      stop at 14 m where it draws 160x120, and further away at higher resolutions.
+      stop at 14 m where it draws 160x120, and further away at higher resolutions. One's own weapon is at 0.
     - `env_sound`: the engine's stereo mix during the step, left ear first: one log-mel frame per tic, whose
       window reaches back into the tic before, or the samples.
     - `speech`, `instruction`: what to do, said and written; the same for the whole episode.

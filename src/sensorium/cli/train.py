@@ -1,0 +1,167 @@
+"""``sensorium train PRESET``: from nothing to a trained agent and a report on its senses."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sensorium.core.config import parse_overrides, read_yaml
+
+if TYPE_CHECKING:
+    from sensorium.analysis import Summary
+    from sensorium.trainers.config import TrainConfig
+    from sensorium.trainers.training import Progress as RunProgress
+
+EXAMPLES = """examples:
+  sensorium train quickstart
+  sensorium train quickstart --seed 3 --algo.gamma 0.98 --env.audio_obs '[speech, env_sound]'
+  sensorium train quickstart --config my.yaml --dry-run
+Any setting that --dry-run prints can be given in a file or as a flag; later ones win."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the verb."""
+    parser = subparsers.add_parser(
+        "train",
+        help="train an agent and report what each of its senses is worth",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic")
+    parser.add_argument("--config", type=Path, action="append", default=[], help="YAML laid over the preset")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: runs)")
+    parser.add_argument(
+        "--on-existing",
+        choices=("fail", "resume", "restart"),
+        default="fail",
+        help="when the run exists: fail (default), resume it, or restart (moves it aside)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the resolved configuration and stop")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, no progress bars")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Resolve the configuration, train, evaluate, report."""
+    import yaml
+
+    from sensorium.trainers.run_directory import OnExisting
+
+    config = resolve_config(args.preset, args.config, args.overrides)
+    if args.dry_run:
+        print(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False), end="")
+        return 0
+    console = Console(stderr=True, quiet=args.json)
+    summary, run_dir = run_training(config, args.runs, OnExisting(args.on_existing), console)
+    if summary is None:
+        flags = " ".join([args.preset, *(f"--config {p}" for p in args.config), *args.overrides])
+        print(f"interrupted · checkpoint saved · go on with: sensorium train {flags} --on-existing resume")
+        return 130
+    if args.json:
+        print(json.dumps(summary.model_dump(mode="json") | {"run": str(run_dir)}))
+    else:
+        print(closing_line(summary, run_dir))
+    return 0
+
+
+def resolve_config(preset: str, files: list[Path], overrides: list[str]) -> "TrainConfig":
+    """Preset, then files, then flags; later wins.
+
+    Raises:
+        ConfigError: A preset, file or setting does not exist or does not fit.
+    """
+    from sensorium.presets import find_preset
+
+    config = find_preset(preset)
+    for path in files:
+        config = config.updated(read_yaml(path))
+    return config.updated(parse_overrides(overrides))
+
+
+def run_training(
+    config: "TrainConfig", runs: Path, on_existing: Any, console: Console
+) -> "tuple[Summary | None, Path]":
+    """Train and judge one run; returns None for the summary when the user interrupted.
+
+    A run that is complete already is only reported again.
+    """
+    from sensorium.analysis import RunDirectory
+    from sensorium.evals import finish_run
+    from sensorium.trainers.run_directory import open_run
+    from sensorium.trainers.training import Training
+
+    run_dir = open_run(config, runs, on_existing)
+    if (run_dir / "summary.json").exists() and (run_dir / "report.html").exists():
+        console.print(f"[bold]{run_dir}[/bold] is complete already")
+        return RunDirectory(run_dir).summary(), run_dir
+    console.print(f"run [bold]{run_dir}[/bold]")
+    training = Training(config, run_dir)
+    with _training_bar(console) as bar:
+        task = bar.add_task("train", total=config.algo.total_steps, completed=training.env_steps, note="")
+        result = training.run(
+            lambda progress: bar.update(task, completed=progress.env_steps, note=_note(progress))
+        )
+    if result.interrupted:
+        return None, run_dir
+    with _evaluation_bar(console) as bar:
+        task = bar.add_task("evaluate", total=_num_evaluation_episodes(config), note="")
+        summary = finish_run(run_dir, on_episode=lambda subset: bar.update(task, advance=1, note=subset))
+    return summary, run_dir
+
+
+def closing_line(summary: "Summary", run_dir: Path) -> str:
+    """What the command ends with, e.g. ``success 0.97 [0.95, 0.98] · report runs/.../report.html``."""
+    low, high = summary.success_ci95
+    return (
+        f"success {summary.success_rate:.2f} [{low:.2f}, {high:.2f}] · return {summary.mean_return:.2f} · "
+        f"{summary.env_steps:,} steps in {summary.wall_s:.0f} s · report {run_dir / 'report.html'}"
+    )
+
+
+def _num_evaluation_episodes(config: "TrainConfig") -> int:
+    from sensorium.evals import sensor_subsets
+
+    evaluation = config.evaluation
+    num_envs = min(evaluation.num_envs, evaluation.episodes)
+    smaller = len(sensor_subsets(config.env.sensor_names)) - 1
+
+    def rounded(episodes: int) -> int:
+        return math.ceil(episodes / num_envs) * num_envs
+
+    return rounded(evaluation.episodes) + smaller * rounded(evaluation.subset_episodes)
+
+
+def _training_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:3.0f} %"),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def _evaluation_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:3.0f} %"),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def _note(progress: "RunProgress") -> str:
+    minutes, seconds = divmod(round(progress.eta_s), 60)
+    success = "–" if math.isnan(progress.success_rate) else f"{progress.success_rate:.2f}"
+    mean_return = "–" if math.isnan(progress.mean_return) else f"{progress.mean_return:.2f}"
+    return (
+        f"{progress.env_steps:,} steps · {progress.steps_per_s:,.0f}/s · success {success} · "
+        f"return {mean_return} · ETA {minutes}:{seconds:02d}"
+    )

@@ -1,0 +1,101 @@
+"""The missing-modality test: what remains of a policy's success with each subset of its senses."""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from sensorium.analysis import SubsetResult, wilson_interval
+from sensorium.envs.embodied import MultiModalVectorEnv
+from sensorium.evals.episodes import EpisodeResults, play_episodes
+from sensorium.trainers.build import Agent
+
+SENSES = {
+    "rgb": "sight",
+    "depth": "sight",
+    "speech": "hearing",
+    "env_sound": "hearing",
+    "instruction": "language",
+    "notifications": "language",
+    "proprio": "body",
+}
+"""Sense that a sensor belongs to; with more than four sensors, subsets are of senses."""
+
+MAX_SENSORS_APART = 4
+
+
+def sensor_groups(sensors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What is taken away together: each sensor by itself, or each sense when there are more than four.
+
+    Example:
+        >>> sensor_groups(["rgb", "speech"])
+        {'rgb': ('rgb',), 'speech': ('speech',)}
+        >>> sensor_groups(["rgb", "depth", "speech", "env_sound", "proprio"])
+        {'sight': ('rgb', 'depth'), 'hearing': ('speech', 'env_sound'), 'body': ('proprio',)}
+    """
+    if len(sensors) <= MAX_SENSORS_APART:
+        return {name: (name,) for name in sensors}
+    groups: dict[str, tuple[str, ...]] = {}
+    for name in sensors:
+        sense = SENSES.get(name, name)
+        groups[sense] = (*groups.get(sense, ()), name)
+    return groups
+
+
+def sensor_subsets(sensors: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Every non-empty subset, all first, then by falling size: name (``"rgb+speech"``) -> its sensors."""
+    groups = sensor_groups(sensors)
+    subsets: dict[str, frozenset[str]] = {}
+    for size in range(len(groups), 0, -1):
+        for chosen in combinations(groups, size):
+            subsets["+".join(chosen)] = frozenset(name for group in chosen for name in groups[group])
+    return subsets
+
+
+def missing_modality_test(
+    agent: Agent,
+    env: MultiModalVectorEnv,
+    *,
+    episodes: int,
+    subset_episodes: int,
+    seed: int,
+    on_episode: Callable[[str], None] | None = None,
+) -> dict[str, SubsetResult]:
+    """Success with every non-empty subset of the trained sensors.
+
+    Every subset plays the same episodes.
+
+    Args:
+        agent: Policy and representer.
+        env: The worlds.
+        episodes: Episodes with all senses.
+        subset_episodes: Episodes with each smaller subset.
+        seed: Decides the episodes; choose one that training did not use.
+        on_episode: Called with the subset's name when an episode ends.
+
+    Returns:
+        Subset name -> success rate with its 95 % Wilson interval; the first entry is all senses.
+    """
+    sensors = agent.policy.perception.names
+    results: dict[str, SubsetResult] = {}
+    for name, present in sensor_subsets(sensors).items():
+        played = play_episodes(
+            agent,
+            env,
+            episodes=episodes if len(present) == len(sensors) else subset_episodes,
+            seed=seed,
+            blanked=frozenset(sensors) - present,
+            on_episode=None if on_episode is None else lambda name=name: on_episode(name),
+        )
+        results[name] = subset_result(played)
+    return results
+
+
+def subset_result(played: EpisodeResults) -> SubsetResult:
+    """Success rate with its interval."""
+    trials = len(played.finished)
+    interval = wilson_interval(played.successes, trials)
+    return SubsetResult(
+        success_rate=played.successes / trials,
+        ci95=(interval.low, interval.high),
+        episodes=trials,
+        mean_return=played.mean_return,
+    )

@@ -1,0 +1,81 @@
+"""Recording one episode: what was seen, heard and done, for the report's film strip."""
+
+from typing import Any
+
+import numpy as np
+
+from sensorium.analysis import Film, FilmNotes
+from sensorium.core import ActionKind, EpisodeStatus
+from sensorium.envs.embodied import ActionSpec, MultiModalVectorEnv
+from sensorium.evals.episodes import Player
+from sensorium.trainers.build import Agent
+
+MAX_FILM_STEPS = 200
+
+
+def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film:
+    """Play one episode in world 0 and keep every step, at most `MAX_FILM_STEPS`.
+
+    The other worlds, if any, play along and are not recorded.
+    """
+    player = Player(agent, env)
+    observation = player.reset(seed)
+    frames: list[dict[str, Any]] = []
+    actions: list[str] = []
+    rewards: list[float] = []
+    values: list[float] = []
+    times_s: list[float] = []
+    status = EpisodeStatus.RUNNING
+    while status is EpisodeStatus.RUNNING and len(frames) < MAX_FILM_STEPS:
+        row = {name: observation[name][0] for name in env.worlds.sensors}
+        frames.append(row | {"map": env.worlds.backend.render(0)})
+        times_s.append(float(env.worlds.step_count[0] / env.worlds.backend.control_hz))
+        action, value, reward, _, info = player.step()
+        actions.append(action_in_words(action, env.worlds.action))
+        rewards.append(float(reward[0]))
+        values.append(float(value[0]))
+        status = EpisodeStatus(str(info["status"][0]))
+        observation = player.observation
+    first = frames[0]
+    notifications = tuple(str(f["notifications"]) for f in frames) if "notifications" in first else None
+    notes = FilmNotes(
+        sensors=tuple(env.worlds.sensors),
+        instruction=first.get("instruction") or _told(env),
+        notifications=notifications,
+        actions=tuple(actions),
+        rewards=tuple(rewards),
+        values=tuple(values),
+        timestamps_s=tuple(times_s),
+        outcome=status.value,
+    )
+    stacked = {name: np.stack([f[name] for f in frames]) for name in ("rgb", "depth", "map") if name in first}
+    if "env_sound" in first and first["env_sound"].ndim == 3:
+        stacked["env_sound"] = np.stack([f["env_sound"] for f in frames])
+    speech = first.get("speech")
+    if speech is not None and speech.ndim == 2:
+        stacked["speech"] = speech
+    return Film(notes=notes, **stacked)
+
+
+def _told(env: MultiModalVectorEnv) -> str | None:
+    """What world 0 was told, where the backend says so, even if the agent only heard it."""
+    said = env.worlds.backend.describe(0).get("instruction")
+    return None if said is None else str(said)
+
+
+def action_in_words(action: Any, spec: ActionSpec) -> str:
+    """World 0's action for people, e.g. ``"move (forward 0.81, turn -0.10)"``."""
+    discrete = action["discrete"] if spec.kind is ActionKind.HYBRID else action
+    continuous = action["continuous"] if spec.kind is ActionKind.HYBRID else action
+    option = "" if spec.kind is ActionKind.CONTINUOUS else spec.option_names[int(discrete[0])].replace("_", " ")
+    if spec.kind is ActionKind.DISCRETE:
+        return option
+    used = np.ones(spec.continuous_dim, np.bool_)
+    if spec.parameter_mask is not None and spec.kind is ActionKind.HYBRID:
+        used = spec.parameter_mask[int(discrete[0])]
+    parameters = ", ".join(
+        f"{name.replace('_', ' ')} {np.clip(value, -1, 1):+.2f}"
+        for name, value, counts in zip(spec.continuous_names, continuous[0], used, strict=True)
+        if counts
+    )
+    return f"{option} ({parameters})" if option and parameters else option or parameters

@@ -1,0 +1,30 @@
+"""Named, complete configurations; few, each tested.
+
+A preset is a function that returns a config. Derive your own by calling `updated` on one.
+"""
+
+from collections.abc import Callable
+
+from sensorium.core import unknown_name
+from sensorium.presets.embodied import doom_basic, quickstart
+from sensorium.trainers.config import TrainConfig
+
+PRESETS: dict[str, Callable[[], TrainConfig]] = {
+    "quickstart": quickstart,
+    "doom_basic": doom_basic,
+}
+"""Preset name -> function that builds its config."""
+
+
+def find_preset(name: str) -> TrainConfig:
+    """Build the config of a preset.
+
+    Raises:
+        ConfigError: No preset has this name; names the nearest known ones.
+    """
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return PRESETS[name]()
+
+
+__all__ = ["PRESETS", "doom_basic", "find_preset", "quickstart"]
