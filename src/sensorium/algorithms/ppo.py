@@ -104,7 +104,7 @@ def adapt_kl_coef(kl_coef: float, kl: float, *, kl_target: float) -> float:
 def explained_variance(
     values: Float[Tensor, " batch"], returns: Float[Tensor, " batch"], mask: Bool[Tensor, " batch"]
 ) -> float:
-    """1 - Var(returns - values) / Var(returns): 1 is perfect, 0 no better than a constant; NaN if constant."""
+    """1 - Var(returns - values) / Var(returns): 1 is perfect, 0 as good as a constant; NaN if constant."""
     r, v = returns[mask], values[mask]
     if len(r) < 2:
         return float("nan")

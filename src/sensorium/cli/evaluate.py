@@ -18,7 +18,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--suite",
         choices=SUITES,
         default=SUITES[0],
-        help="missing-modality: success with each subset of the senses; rewrites summary.json and report.html",
+        help="missing-modality: success with each subset of the senses; rewrites summary and report",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.set_defaults(run=run)

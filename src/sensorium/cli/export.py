@@ -23,8 +23,9 @@ def run(args: argparse.Namespace) -> int:
     out: Path = args.out or args.directory / "export"
     out.mkdir(parents=True, exist_ok=True)
     difference = export_policy(agent.policy, out)
+    path = out / "policy.onnx"
     if args.json:
-        print(json.dumps({"path": str(out / "policy.onnx"), "max_abs_diff": difference}))
+        print(json.dumps({"path": str(path), "max_abs_diff": difference}))
     else:
-        print(f"{out / 'policy.onnx'} · differs from PyTorch by at most {difference:.1e} · {out / 'policy.json'}")
+        print(f"{path} · differs from PyTorch by at most {difference:.1e} · {path.with_suffix('.json')}")
     return 0

@@ -31,7 +31,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic")
+    parser.add_argument(
+        "preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic"
+    )
     parser.add_argument("--config", type=Path, action="append", default=[], help="YAML laid over the preset")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: runs)")
     parser.add_argument(

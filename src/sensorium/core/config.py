@@ -91,7 +91,9 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         for parent in parents:
             node = node.setdefault(parent, {})
             if not isinstance(node, dict):
-                raise ConfigError(f"--{name} goes inside {parent!r}, which another flag set to a plain value.")
+                raise ConfigError(
+                    f"--{name} goes inside {parent!r}, which another flag set to a plain value."
+                )
         node[leaf] = _parse_value(text)
     return values
 
@@ -137,10 +139,8 @@ def _known_keys(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
         for candidate in candidates:
             if part in candidate.model_fields:
                 deeper += _models_in(candidate.model_fields[part].annotation)
-        if deeper:
-            candidates = deeper
-        else:  # a union's tag, not a field
-            candidates = [c for c in candidates if _tag(c) == part] or candidates
+        # Where it is no field, it is the tag of a union.
+        candidates = deeper or [c for c in candidates if _tag(c) == part] or candidates
     return sorted({name for candidate in candidates for name in candidate.model_fields})
 
 

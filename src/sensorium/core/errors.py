@@ -86,7 +86,8 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{purpose[:1].upper()}{purpose[1:]} needs {module} ({error}). Install it with: pip install 'sensorium[{extra}]'"
+            f"{purpose[:1].upper()}{purpose[1:]} needs {module} ({error}). "
+            f"Install it with: pip install 'sensorium[{extra}]'"
         ) from error
 
 

@@ -90,7 +90,7 @@ def play_episodes(
     blanked: frozenset[str] = frozenset(),
     on_episode: Callable[[], None] | None = None,
 ) -> EpisodeResults:
-    """Play at least `episodes` episodes, the same number in every world, so that short ones have no advantage.
+    """Play at least `episodes` episodes, equally many in every world, so that short ones have no advantage.
 
     Args:
         agent: Policy and representer.

@@ -1,6 +1,7 @@
 """The missing-modality test: what remains of a policy's success with each subset of its senses."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 
 from sensorium.analysis import SubsetResult, wilson_interval
@@ -77,13 +78,14 @@ def missing_modality_test(
     sensors = agent.policy.perception.names
     results: dict[str, SubsetResult] = {}
     for name, present in sensor_subsets(sensors).items():
+        report = None if on_episode is None else partial(on_episode, name)
         played = play_episodes(
             agent,
             env,
             episodes=episodes if len(present) == len(sensors) else subset_episodes,
             seed=seed,
             blanked=frozenset(sensors) - present,
-            on_episode=None if on_episode is None else lambda name=name: on_episode(name),
+            on_episode=report,
         )
         results[name] = subset_result(played)
     return results

@@ -48,7 +48,9 @@ def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film
         timestamps_s=tuple(times_s),
         outcome=status.value,
     )
-    stacked = {name: np.stack([f[name] for f in frames]) for name in ("rgb", "depth", "map") if name in first}
+    stacked: dict[str, Any] = {
+        name: np.stack([f[name] for f in frames]) for name in ("rgb", "depth", "map") if name in first
+    }
     if "env_sound" in first and first["env_sound"].ndim == 3:
         stacked["env_sound"] = np.stack([f["env_sound"] for f in frames])
     speech = first.get("speech")
@@ -67,7 +69,9 @@ def action_in_words(action: Any, spec: ActionSpec) -> str:
     """World 0's action for people, e.g. ``"move (forward 0.81, turn -0.10)"``."""
     discrete = action["discrete"] if spec.kind is ActionKind.HYBRID else action
     continuous = action["continuous"] if spec.kind is ActionKind.HYBRID else action
-    option = "" if spec.kind is ActionKind.CONTINUOUS else spec.option_names[int(discrete[0])].replace("_", " ")
+    option = (
+        "" if spec.kind is ActionKind.CONTINUOUS else spec.option_names[int(discrete[0])].replace("_", " ")
+    )
     if spec.kind is ActionKind.DISCRETE:
         return option
     used = np.ones(spec.continuous_dim, np.bool_)

@@ -8,18 +8,20 @@ from sensorium.core import Config
 
 
 class ConvConfig(Config):
-    """A small convolutional encoder: patches, then 2x2 neighbours merged layer by layer."""
+    """A small convolutional encoder: patches, then layers that may merge neighbours."""
 
     type: Literal["conv"] = "conv"
-    channels: tuple[int, ...] = Field(default=(32, 64), min_length=1)
-    """Channels of the patch layer and of each merging layer, which halves height and width."""
-    patch_size: int = Field(default=4, ge=1)
+    channels: tuple[int, ...] = Field(default=(32, 32), min_length=1)
+    """Channels of the patch layer and of each layer after it."""
+    patch_size: int = Field(default=8, ge=1)
     """Side of the patches of the first layer, pixels."""
+    merge_size: int = Field(default=1, ge=1)
+    """Side of the square of neighbours that each later layer merges into one; 1 merges none."""
 
     @property
     def cell_size(self) -> int:
         """Side of the square that one token stands for, pixels."""
-        return int(self.patch_size * 2 ** (len(self.channels) - 1))
+        return int(self.patch_size * self.merge_size ** (len(self.channels) - 1))
 
 
 class SpaceTimeConfig(Config):
@@ -60,9 +62,9 @@ class FusionConfig(Config):
 
     embed_dim: int = Field(default=64, ge=8)
     """Width of every sensor's tokens."""
-    num_heads: int = Field(default=4, ge=1)
-    """Attention heads; must divide `embed_dim`."""
-    hidden_dim: int = Field(default=128, ge=8)
+    num_heads: int = Field(default=2, ge=1)
+    """Attention heads."""
+    hidden_dim: int = Field(default=64, ge=8)
     """Width of the LSTM, which is what the heads read."""
 
 
@@ -71,7 +73,7 @@ class NetworkConfig(Config):
 
     vision: VisionConfig = ConvConfig()
     """Encoder of rgb frames."""
-    depth: VisionConfig = ConvConfig(channels=(8, 24))
+    depth: VisionConfig = ConvConfig(channels=(16, 16))
     """Encoder of depth frames."""
     sound: SoundConfig = SoundConfig()
     """Encoder of speech and environment sounds."""

@@ -24,36 +24,6 @@ class Fused(NamedTuple):
     """Share of each sensor in the fused vector; sums to 1 over the present ones."""
 
 
-class _Memory(nn.Module):
-    """Keys and values of one sensor's tokens, applied to the queries instead of to the tokens.
-
-    There are far more tokens than queries: q . (W_k x) = (W_k^T q) . x and sum_i a_i W_v x_i = W_v sum_i
-    a_i x_i give multi-head attention without a projection of every token.
-    """
-
-    def __init__(self, shape: TokenShape, num_heads: int, head_dim: int) -> None:
-        super().__init__()
-        scale = shape.channels**-0.5
-        self.key = nn.Parameter(torch.randn(num_heads, head_dim, shape.channels) * scale)
-        self.value = nn.Parameter(torch.randn(num_heads, shape.channels, head_dim) * scale)
-        self.position = nn.Parameter(torch.randn(shape.num_tokens, shape.channels) * 0.1)
-
-    def scores(
-        self, query: Float[Tensor, "batch sensors heads head_dim"], tokens: Float[Tensor, "batch tokens channels"]
-    ) -> Float[Tensor, "batch queries tokens"]:
-        """Scaled dot products; queries are (sensors, heads) flattened."""
-        q = einsum(query, self.key, "b m h d, h d c -> b m h c").flatten(1, 2) * query.shape[-1] ** -0.5
-        return torch.baddbmm(q @ self.position.t(), q, tokens.transpose(1, 2))
-
-    def read(
-        self, weights: Float[Tensor, "batch queries tokens"], tokens: Float[Tensor, "batch tokens channels"]
-    ) -> Float[Tensor, "batch sensors heads head_dim"]:
-        """Weighted sum of values."""
-        context = torch.baddbmm(weights @ self.position, weights, tokens)
-        context = rearrange(context, "b (m h) c -> b m h c", h=len(self.value))
-        return einsum(context, self.value, "b m h c, h c d -> b m h d")
-
-
 class CrossModalFusion(nn.Module):
     """Each sensor's summary asks every sensor's tokens; gates weigh the answers.
 
@@ -76,11 +46,12 @@ class CrossModalFusion(nn.Module):
         dim, heads = config.embed_dim, config.num_heads
         self.sensors = tuple(shapes)
         self.num_heads = heads
+        self.widths = [heads * shape.channels for shape in shapes.values()]
         self.missing = nn.Parameter(torch.randn(len(shapes), dim) * 0.02)
-        self.query = nn.ModuleList(nn.Linear(dim, dim) for _ in shapes)
-        self.memories = nn.ModuleList(_Memory(shape, heads, dim // heads) for shape in shapes.values())
+        self.query = nn.ModuleList(nn.Linear(dim, sum(self.widths)) for _ in shapes)
+        self.position = nn.ParameterList(torch.randn(*shape) * 0.1 for shape in shapes.values())
         self.null_score = nn.Parameter(torch.zeros(len(shapes) * heads))
-        self.attention_out = nn.Linear(dim, dim)
+        self.attention_out = nn.Linear(sum(self.widths), dim)
         self.norm = nn.LayerNorm(dim)
         self.gate = nn.Linear(dim, 1)
         nn.init.zeros_(self.gate.weight)
@@ -108,21 +79,27 @@ class CrossModalFusion(nn.Module):
     def _attend(
         self, summaries: Tensor, tokens: Mapping[str, Tokens], present: Tensor
     ) -> tuple[Tensor, Tensor]:
-        query = torch.stack([query(summaries[:, m]) for m, query in enumerate(self.query)], dim=1)
-        query = rearrange(query, "b m (h d) -> b m h d", h=self.num_heads)
+        """Multi-head attention of summaries over tokens.
+
+        There are far more tokens than queries, so the key and value projections are applied to the
+        queries and to the answers: q . (W_k x) = (W_k^T q) . x, and sum_i a_i W_v x_i = W_v sum_i a_i x_i.
+        """
+        queries = torch.stack([query(summaries[:, m]) for m, query in enumerate(self.query)], dim=1)
+        per_sensor = torch.split(queries, self.widths, dim=-1)
         scores: list[Tensor] = []
-        for m, (name, memory) in enumerate(zip(self.sensors, self.memories, strict=True)):
-            score = memory.scores(query, tokens[name].values)
+        for m, (name, query) in enumerate(zip(self.sensors, per_sensor, strict=True)):
+            values, mask, _ = tokens[name]
+            q = rearrange(query, "b m (h c) -> b (m h) c", h=self.num_heads) * values.shape[-1] ** -0.5
+            score = torch.baddbmm(q @ self.position[m].t(), q, values.transpose(1, 2))
             absent = ~present[:, m, None, None]
-            mask = tokens[name].mask
             scores.append(score.masked_fill(absent if mask is None else absent | ~mask[:, None], _NEVER))
         scores.append(self.null_score[:, None].expand(summaries.shape[0], -1, 1))
         lengths = [score.shape[-1] for score in scores]
-        weights = torch.cat(scores, dim=-1).softmax(-1).split(lengths, dim=-1)
-        answers = [
-            memory.read(weight, tokens[name].values)
-            for name, memory, weight in zip(self.sensors, self.memories, weights[:-1], strict=True)
-        ]
-        attended = self.attention_out(rearrange(torch.stack(answers).sum(0), "b m h d -> b m (h d)"))
+        weights = torch.split(torch.cat(scores, dim=-1).softmax(-1), lengths, dim=-1)
+        answers: list[Tensor] = []
+        for m, name in enumerate(self.sensors):
+            answer = torch.baddbmm(weights[m] @ self.position[m], weights[m], tokens[name].values)
+            answers.append(rearrange(answer, "b (m h) c -> b m (h c)", h=self.num_heads))
+        attended = self.attention_out(torch.cat(answers, dim=-1))
         mass = torch.stack([weight.detach().sum(-1) for weight in weights], dim=-1)
         return attended, rearrange(mass, "b (m h) s -> b m h s", h=self.num_heads).mean(2)

@@ -4,9 +4,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-MAX_READINGS = 256
-"""Readings that one update looks at, evenly spaced: statistics need no more, and images are large."""
-
 
 class RunningNorm(nn.Module):
     """Observation filter: (x - mean) / std, clipped to +-10; frozen except in `update`.
@@ -34,8 +31,7 @@ class RunningNorm(nn.Module):
     @torch.no_grad()
     def update(self, x: Float[Tensor, "..."]) -> None:
         """Take readings into account; non-finite ones are left out."""
-        stride = max(1, len(x) // MAX_READINGS)
-        rows = x.detach()[::stride].reshape(-1, self.num_features).float()
+        rows = x.detach().reshape(-1, self.num_features).float()
         rows = rows[torch.isfinite(rows).all(-1)]
         if len(rows) == 0:
             return

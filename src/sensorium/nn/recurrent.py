@@ -74,5 +74,5 @@ class SegmentLSTM(nn.Module):
         carried = (step_of_piece % time == 0) & ~starts[0, sequence]
         carry = carried.to(x.dtype).unsqueeze(-1)
         before = ((state.hidden[sequence] * carry)[None], (state.cell[sequence] * carry)[None])
-        y, _ = self.lstm(padded, before)
+        y: Tensor = self.lstm(padded, before)[0]
         return y[position, piece].reshape(batch, time, -1).transpose(0, 1)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sensorium.nn.config import SpaceTimeConfig
-from sensorium.nn.tokens import Tokens, TokenShape, scale_pixels
+from sensorium.nn.tokens import Tokens, TokenShape, cut_patches, project_pixels
 
 
 class _Attention(nn.Module):
@@ -79,7 +79,7 @@ class SpaceTimeEncoder(nn.Module):
         self.patch_size = config.patch_size
         dim = config.embed_dim
         patches = (image_size[0] // config.patch_size) * (image_size[1] // config.patch_size)
-        self.embed = nn.Linear(in_channels * config.patch_size**2, dim)
+        self.embed = nn.Linear(in_channels * config.patch_size**2, dim, bias=False)
         self.position = nn.Parameter(torch.randn(patches, dim) * 0.02)
         self.time = nn.Parameter(torch.zeros(config.num_frames, 1, dim))
         self.blocks = nn.ModuleList(SpaceTimeBlock(config) for _ in range(config.depth))
@@ -92,10 +92,9 @@ class SpaceTimeEncoder(nn.Module):
         clips: Shaped[Tensor, "batch frames height width channels"],
         valid: Bool[Tensor, "batch frames"],
     ) -> Tokens:
-        """Encode clips (uint8 or float32), oldest frame first; `valid` is False for frames before the episode began."""
-        p = self.patch_size
-        patches = rearrange(clips, "b t (h p) (w q) c -> b t (h w) (p q c)", p=p, q=p)
-        x = self.embed(scale_pixels(patches)) + self.position + self.time
+        """Encode clips (uint8 or float32), oldest frame first; `valid`: frames of the running episode."""
+        patches = cut_patches(clips, self.patch_size).flatten(2, 3)
+        x = project_pixels(patches, self.embed.weight) + self.position + self.time
         for block in self.blocks:
             x = block(x, valid)
         current = self.norm(x[:, -1])

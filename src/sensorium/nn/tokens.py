@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
+from torch.nn import functional
 
 
 class Tokens(NamedTuple):
@@ -26,6 +28,11 @@ class Tokens(NamedTuple):
             self.summary.index_select(0, rows),
         )
 
+    def joined(self, other: "Tokens") -> "Tokens":
+        """Rows of both, these first."""
+        masks = None if self.mask is None or other.mask is None else torch.cat([self.mask, other.mask])
+        return Tokens(torch.cat([self.values, other.values]), masks, torch.cat([self.summary, other.summary]))
+
 
 class TokenShape(NamedTuple):
     """Number and width of the tokens that an encoder returns."""
@@ -34,9 +41,20 @@ class TokenShape(NamedTuple):
     channels: int
 
 
-def scale_pixels(pixels: Shaped[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Bring uint8 pixels from 0 .. 255 to about -1 .. 1; float32 readings pass unchanged.
+def cut_patches(
+    frames: Shaped[Tensor, "*batch height width channels"], patch_size: int
+) -> Shaped[Tensor, "*batch rows columns values"]:
+    """Cut frames into patches, row by row; uint8 pixels are cut while they are still one byte."""
+    return rearrange(frames, "... (h p) (w q) c -> ... h w (p q c)", p=patch_size, q=patch_size)
 
-    Called after patches are cut, while a pixel is still one byte: cutting moves a quarter of the memory.
+
+def project_pixels(
+    patches: Shaped[Tensor, "*batch values"], weight: Float[Tensor, "channels values"]
+) -> Float[Tensor, "*batch channels"]:
+    """Linear map of patches; uint8 pixels count as (x - 127.5) / 127.5, float32 readings as they are.
+
+    Scaling the weights costs nothing; scaling the pixels would go twice over the largest tensor there is.
     """
-    return (pixels.to(torch.float32) - 127.5).mul_(1.0 / 127.5) if pixels.dtype == torch.uint8 else pixels
+    if patches.dtype == torch.uint8:
+        return functional.linear(patches.to(torch.float32), weight / 127.5, -weight.sum(-1))
+    return functional.linear(patches, weight)

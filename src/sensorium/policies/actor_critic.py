@@ -144,7 +144,7 @@ class ActorCritic(nn.Module):
             else:
                 tokens[name] = self.perception.encode_dense(name, readings.flatten(0, 1))
         fused = self.perception.fuse(tokens, batch.present.flatten(0, 1), batch.age_s.flatten(0, 1))
-        sequence = fused.features.unflatten(0, batch.starts.shape)
+        sequence = rearrange(fused.features, "(t b) d -> t b d", t=len(batch.starts))
         remembered = self.memory(sequence, batch.state.lstm, batch.starts).flatten(0, 1)
         distribution, values = self._heads(torch.cat([fused.features, remembered], dim=-1))
         return PolicyOutput(distribution, values, fused)

@@ -10,7 +10,9 @@ from sensorium.features.base import FrozenTextEncoder
 from sensorium.representations import SensorInput
 
 
-def sensor_inputs(sensors: Mapping[str, SensorSpec], text_encoder: FrozenTextEncoder | None) -> tuple[SensorInput, ...]:
+def sensor_inputs(
+    sensors: Mapping[str, SensorSpec], text_encoder: FrozenTextEncoder | None
+) -> tuple[SensorInput, ...]:
     """Describe each sensor to the policy, canonical order.
 
     Texts become (tokens, dim) embeddings of `text_encoder`; texts and per-episode readings are tabled.

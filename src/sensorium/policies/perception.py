@@ -89,7 +89,9 @@ class Perception(nn.Module):
     def update_filters(self, name: str, readings: Tensor) -> None:
         """Let the running mean and variance of `name` see more readings; nothing where it has no filter."""
         if name in self.filters:
-            self.filters[name].update(readings)
+            running = self.filters[name]
+            assert isinstance(running, RunningNorm)
+            running.update(readings)
 
     def _filtered(self, name: str, values: Tensor) -> Tensor:
         return self.filters[name](values) if name in self.filters else values
@@ -122,8 +124,8 @@ def _vision_encoder(sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, d
     height, width, channels = sensor.shape
     if height % config.cell_size or width % config.cell_size:
         raise PolicyError(
-            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of {config.cell_size}, the side "
-            f"of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
+            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of "
+            f"{config.cell_size}, the side of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
         )
     if isinstance(config, SpaceTimeConfig):
         return SpaceTimeEncoder(config, (height, width), channels, dim)

@@ -17,6 +17,9 @@ from torch import Tensor
 from sensorium.core import Modality, PolicyError
 from sensorium.features.base import FrozenTextEncoder
 
+MAX_TABLE_ROWS = 512
+"""Rows that a table keeps from one rollout to the next."""
+
 
 class TableRows(NamedTuple):
     """The distinct readings of one tabled sensor."""
@@ -158,12 +161,19 @@ class TensorRepresenter:
             if sensor.tabled:
                 readings = self._tables[sensor.name].readings
                 old = self._encoded.get(sensor.name)
-                if old is None or len(old.values) < len(readings):
-                    self._encoded[sensor.name] = self._encode(sensor, readings)
+                known = 0 if old is None else len(old.values)
+                if known < len(readings):
+                    new = self._encode(sensor, readings[known:])
+                    self._encoded[sensor.name] = new if old is None else _joined(old, new)
         return dict(self._encoded)
 
+    def trim(self) -> None:
+        """Forget when there are more rows than it pays to keep, so that memory stays flat."""
+        if any(len(table.readings) > MAX_TABLE_ROWS for table in self._tables.values()):
+            self.forget()
+
     def forget(self) -> None:
-        """Drop all table rows, so that memory stays flat; rows handed out before are void."""
+        """Drop all table rows; rows handed out before are void."""
         self._tables = {name: _Table() for name in self._tables}
         self._encoded = {}
         self._latest_rows = {}
@@ -190,3 +200,7 @@ class TensorRepresenter:
             values = torch.from_numpy(np.stack(readings).astype(np.float32))
             mask = torch.ones(len(readings), 1, dtype=torch.bool)
         return TableRows(values.to(self.device), mask.to(self.device))
+
+
+def _joined(old: TableRows, new: TableRows) -> TableRows:
+    return TableRows(torch.cat([old.values, new.values]), torch.cat([old.mask, new.mask]))

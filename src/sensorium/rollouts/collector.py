@@ -11,7 +11,7 @@ from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import MultiModalVectorEnv
 from sensorium.nn.tokens import Tokens
 from sensorium.policies import ActionBatch, ActorCritic, PolicyStep
-from sensorium.representations import TensorObservation, TensorRepresenter
+from sensorium.representations import TableRows, TensorObservation, TensorRepresenter
 from sensorium.rollouts.rollout import FinishedEpisode, Rollout
 
 
@@ -42,7 +42,6 @@ class Collector:
         self._ended = np.zeros(env.num_envs, np.bool_)
         self._state = policy.initial_state(env.num_envs)
         self._table_tokens: dict[str, Tokens] = {}
-        self._encoded_tables: dict[str, int] = {}
 
     def restart(self, seed: int) -> None:
         """Start new episodes everywhere; what follows depends on `seed`, the policy and the generator."""
@@ -51,12 +50,13 @@ class Collector:
         self._starts = np.ones(self.env.num_envs, np.bool_)
         self._ended = np.zeros(self.env.num_envs, np.bool_)
         self._state = self.policy.initial_state(self.env.num_envs)
+        self.representer.forget()  # the order of table rows must not depend on what was before
 
     @torch.no_grad()
     def collect(self, num_steps: int) -> Rollout:
         """Act for `num_steps` steps in every world. Call `restart` once before."""
-        self.representer.forget()
-        self._encoded_tables = {}
+        self.representer.trim()
+        self._table_tokens = {}  # the policy has changed since they were encoded
         rollout: Rollout | None = None
         before = self._state
         for t in range(num_steps):
@@ -81,11 +81,14 @@ class Collector:
         return observation, self.policy.step(observation, self._state, starts, tokens)
 
     def _tokens(self, observation: TensorObservation) -> Mapping[str, Tokens]:
-        """Encode the tables again only when a row was added."""
-        sizes = {name: len(table.values) for name, table in observation.tables.items()}
-        if sizes != self._encoded_tables:
-            self._table_tokens = self.policy.perception.encode_tables(observation.tables)
-            self._encoded_tables = sizes
+        """Encode the table rows that were added since the last call."""
+        for name, table in observation.tables.items():
+            old = self._table_tokens.get(name)
+            known = 0 if old is None else len(old.summary)
+            if known < len(table.values):
+                added = TableRows(table.values[known:], table.mask[known:])
+                new = self.policy.perception.encode_tables({name: added})[name]
+                self._table_tokens[name] = new if old is None else old.joined(new)
         return self._table_tokens
 
     def _advance(self, rollout: Rollout, t: int, action: ActionBatch) -> None:
@@ -128,4 +131,3 @@ def env_action(action: ActionBatch, env: MultiModalVectorEnv) -> Any:
 
 def _numpy(x: Tensor | None) -> Any:
     return None if x is None else x.cpu().numpy()
-

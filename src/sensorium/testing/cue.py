@@ -164,5 +164,14 @@ def _floats(shape: tuple[int, ...]) -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
-def _spec(name: str, modality: Modality, space: Any, **flags: bool) -> SensorSpec:
-    return SensorSpec(name=name, modality=modality, space=space, rate_hz=10.0, **flags)
+def _spec(
+    name: str, modality: Modality, space: Any, *, per_episode: bool = False, normalise: bool = False
+) -> SensorSpec:
+    return SensorSpec(
+        name=name,
+        modality=modality,
+        space=space,
+        rate_hz=10.0,
+        per_episode=per_episode,
+        normalise=normalise,
+    )

@@ -1,11 +1,11 @@
 """Checkpoints: weights, optimiser, filters, randomness and counters, in safetensors and JSON; no pickle.
 
-    checkpoints/{step}/
-        model.safetensors      parameters and observation filters
-        optimizer.safetensors  moments of Adam, by parameter name
-        random.safetensors     state of the run's random generator
-        state.json             counters, the policy's inputs, sha256 of every file
-        policy.onnx            the same policy for any runtime; see policy.json beside it
+checkpoints/{step}/
+model.safetensors      parameters and observation filters
+optimizer.safetensors  moments of Adam, by parameter name
+random.safetensors     state of the run's random generator
+state.json             counters, the policy's inputs, sha256 of every file
+policy.onnx            the same policy for any runtime; see policy.json beside it
 """
 
 import hashlib
@@ -78,8 +78,8 @@ def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> fl
             (folder / "state.json").write_text(json.dumps(state, indent=1))
     except OSError as error:
         raise CheckpointError(
-            f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. Free some "
-            f"space and go on with --on-existing resume."
+            f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. "
+            f"Free some space and go on with --on-existing resume."
         ) from error
     return difference
 
@@ -155,7 +155,9 @@ def _read_state(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: state.json: {error}.") from error
     if state.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has checkpoint format {state.get('format')}; this version reads {FORMAT}.")
+        raise CheckpointError(
+            f"{path} has checkpoint format {state.get('format')}; this version reads {FORMAT}."
+        )
     return state
 
 

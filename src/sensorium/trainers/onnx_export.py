@@ -48,7 +48,7 @@ class _Exported(nn.Module):
         tables = {s.name: _table(s, given) for s in sensors if s.tabled}
         observation = TensorObservation(
             dense={s.name: given[s.name] for s in sensors if not s.tabled},
-            rows={name: row for name in tables},
+            rows=dict.fromkeys(tables, row),
             tables=tables,
             present=given["present"],
             age_s=given["age_s"],
@@ -101,8 +101,8 @@ def export_policy(policy: ActorCritic, folder: Path) -> float:
     (folder / "policy.json").write_text(json.dumps(_schema(module, path, difference), indent=1))
     if not difference <= TOLERANCE:
         raise CheckpointError(
-            f"The ONNX file differs from PyTorch by {difference:.2e}, more than {TOLERANCE:.0e}; the checkpoint "
-            f"was not saved."
+            f"The ONNX file differs from PyTorch by {difference:.2e}, more than {TOLERANCE:.0e}; the "
+            f"checkpoint was not saved."
         )
     return difference
 

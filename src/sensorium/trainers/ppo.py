@@ -26,6 +26,9 @@ from sensorium.policies import ActorCritic
 from sensorium.rollouts import Rollout
 from sensorium.trainers.config import PPOConfig
 
+FILTER_READINGS = 64
+"""Readings of a rollout, evenly spaced, that the observation filters look at; images are large."""
+
 
 @dataclass(slots=True)
 class PPOState:
@@ -180,14 +183,14 @@ class PPO:
         if self.config.kl_coef > 0:
             kl = float(metrics["policy/kl_last_epoch"].value)  # type: ignore[arg-type]
             if math.isfinite(kl):
-                self.state.kl_coef = adapt_kl_coef(
-                    self.state.kl_coef, kl, kl_target=self.config.kl_target
-                )
+                self.state.kl_coef = adapt_kl_coef(self.state.kl_coef, kl, kl_target=self.config.kl_target)
 
     def _update_filters(self, rollout: Rollout) -> None:
         perception = self.policy.perception
         for m, name in enumerate(perception.names):
             if name in rollout.dense:
-                perception.update_filters(name, rollout.dense[name][rollout.present[:, :, m]])
+                steps, envs = rollout.present[:, :, m].nonzero(as_tuple=True)
+                stride = max(1, len(steps) // FILTER_READINGS)
+                perception.update_filters(name, rollout.dense[name][steps[::stride], envs[::stride]])
             else:
                 perception.update_filters(name, rollout.tables[name].values)

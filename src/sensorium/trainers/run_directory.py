@@ -1,7 +1,7 @@
 """Where a run is written, and what happens when it is there already.
 
-    runs/{task}_{modalities}_{algorithm version}/{seed}-{config hash}/
-        config.json  metrics.jsonl  tensorboard/  checkpoints/{step}/  film/  summary.json  report.html
+runs/{task}_{modalities}_{algorithm version}/{seed}-{config hash}/
+config.json  metrics.jsonl  tensorboard/  checkpoints/{step}/  film/  summary.json  report.html
 """
 
 import json
@@ -80,7 +80,9 @@ def read_config(run: Path) -> TrainConfig:
     try:
         return parse_config(TrainConfig, values)
     except ConfigError as error:
-        raise RunDirectoryError(f"{run}/config.json does not fit this version of Sensorium: {error}") from error
+        raise RunDirectoryError(
+            f"{run}/config.json does not fit this version of Sensorium: {error}"
+        ) from error
 
 
 def _provenance() -> dict[str, Any]:

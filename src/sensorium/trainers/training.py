@@ -185,7 +185,7 @@ class Training:
 
 @contextmanager
 def _interrupt_flag() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag, so that a round is finished and saved; the second one stops at once."""
+    """Turn the first Ctrl-C into a flag, so that a round is finished and saved; a second one stops."""
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield flag

@@ -4,7 +4,7 @@ from sensorium.envs.embodied.base import ActionSpec, Backend, BackendStep, Senso
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.envs.embodied.gym import MultiModalGym, register_envs
 from sensorium.envs.embodied.registry import TaskSpec, find_task, list_tasks
-from sensorium.envs.embodied.vector import MultiModalVectorEnv, make_vector_env
+from sensorium.envs.embodied.vector import MultiModalVectorEnv
 
 __all__ = [
     "ActionSpec",
@@ -17,6 +17,5 @@ __all__ = [
     "TaskSpec",
     "find_task",
     "list_tasks",
-    "make_vector_env",
     "register_envs",
 ]

@@ -63,7 +63,7 @@ class ActionSpec:
 
     def space(self) -> gymnasium.Space[Any]:
         """Gymnasium space of one world's action: Discrete, Box in [-1, 1], or a Dict of both."""
-        discrete = gymnasium.spaces.Discrete(max(self.num_options, 1))
+        discrete: gymnasium.Space[Any] = gymnasium.spaces.Discrete(max(self.num_options, 1))
         continuous = gymnasium.spaces.Box(-1.0, 1.0, (self.continuous_dim,), np.float32)
         if self.kind is ActionKind.DISCRETE:
             return discrete

@@ -27,17 +27,19 @@ class EmbodiedEnvConfig(Config):
     """`discrete`, `continuous` or `hybrid` (one discrete option with continuous parameters)."""
     max_episode_steps: int = Field(default=500, ge=1)
     """Steps after which an episode is truncated."""
-    sensor_rates_hz: dict[str, float] = {}
+    sensor_rates_hz: dict[str, float] = Field(default_factory=dict)
     """Slower rates than the backend's own, per sensor; between readings the last one is held."""
     image_size: int = Field(default=48, ge=8, le=512)
     """Height and width of rgb and depth, in pixels."""
     waveform: bool = False
     """Whether sounds come as waveforms instead of log-mel frames."""
-    backend_options: dict[str, Any] = {}
+    backend_options: dict[str, Any] = Field(default_factory=dict)
     """Settings that only this backend has; an unknown one is an error that lists those it has."""
 
     @property
     def sensor_names(self) -> tuple[str, ...]:
         """Every sensor asked for, in canonical order."""
         asked = {*self.visual_obs, *self.audio_obs, *self.text_obs} | ({"proprio"} if self.proprio else set())
-        return tuple(name for name in SENSOR_ORDER if name in asked) + tuple(sorted(asked - set(SENSOR_ORDER)))
+        return tuple(name for name in SENSOR_ORDER if name in asked) + tuple(
+            sorted(asked - set(SENSOR_ORDER))
+        )

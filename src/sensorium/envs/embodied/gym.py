@@ -52,7 +52,7 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
     @overload
     def __new__(cls, *args: Any, num_envs: None = None, **kwargs: Any) -> "MultiModalGym": ...
     @overload
-    def __new__(cls, *args: Any, num_envs: int, **kwargs: Any) -> MultiModalVectorEnv: ...
+    def __new__(cls, *args: Any, num_envs: int, **kwargs: Any) -> MultiModalVectorEnv: ...  # type: ignore[misc]
     def __new__(cls, *args: Any, num_envs: int | None = None, **kwargs: Any) -> Any:
         """Return one world, or with `num_envs` the vector environment."""
         if num_envs is None:
@@ -61,7 +61,12 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
         return MultiModalVectorEnv(_config(*args, **kwargs), num_envs, render_mode=render_mode)
 
     def __init__(
-        self, task: str = DEFAULT_TASK, *, num_envs: None = None, render_mode: str | None = None, **senses: Any
+        self,
+        task: str = DEFAULT_TASK,
+        *,
+        num_envs: None = None,
+        render_mode: str | None = None,
+        **senses: Any,
     ) -> None:
         self.config = _config(task, **senses)
         self.render_mode = render_mode
@@ -153,5 +158,7 @@ def register_envs() -> None:
             )
 
 
-def _vector_entry_point(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> MultiModalVectorEnv:
+def _vector_entry_point(
+    num_envs: int = 1, render_mode: str | None = None, **settings: Any
+) -> MultiModalVectorEnv:
     return MultiModalVectorEnv(_config(**settings), num_envs, render_mode=render_mode)

@@ -121,9 +121,12 @@ def check_config(config: EmbodiedEnvConfig, task: TaskSpec) -> None:
         raise ConfigError(f"An agent needs a sense. Task {task.name} offers {', '.join(task.sensors)}.")
     if config.action_space not in task.action_spaces:
         offered_kinds = ", ".join(task.action_spaces)
-        raise ConfigError(f"Task {task.name} has no {config.action_space} actions; it offers {offered_kinds}.")
+        raise ConfigError(
+            f"Task {task.name} has no {config.action_space} actions; it offers {offered_kinds}."
+        )
     for name in config.sensor_rates_hz:
         if name not in config.sensor_names:
             raise ConfigError(
-                f"sensor_rates_hz sets {name!r}, which is not among the sensors: {', '.join(config.sensor_names)}."
+                f"sensor_rates_hz sets {name!r}, which is not among the sensors: "
+                f"{', '.join(config.sensor_names)}."
             )

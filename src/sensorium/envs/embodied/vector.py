@@ -1,6 +1,6 @@
 """Many worlds as one Gymnasium vector environment."""
 
-from typing import Any, cast
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -114,10 +114,3 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
     def close_extras(self, **kwargs: Any) -> None:
         """Free the backend."""
         self.worlds.close()
-
-
-def make_vector_env(config: EmbodiedEnvConfig | dict[str, Any], num_envs: int) -> MultiModalVectorEnv:
-    """Build a vector environment from a config or the plain values of one."""
-    if isinstance(config, dict):
-        config = EmbodiedEnvConfig.model_validate(config)
-    return MultiModalVectorEnv(cast(EmbodiedEnvConfig, config), num_envs)

@@ -150,7 +150,8 @@ class Worlds:
         if options.min() < 0 or options.max() >= self.action.num_options:
             raise ConfigError(
                 f"Discrete action out of range: found {options.min()} to {options.max()}; "
-                f"{self.config.task} has {self.action.num_options} options: {', '.join(self.action.option_names)}."
+                f"{self.config.task} has {self.action.num_options} options: "
+                f"{', '.join(self.action.option_names)}."
             )
         return options
 
@@ -158,7 +159,9 @@ class Worlds:
         parameters = np.asarray(value, np.float32).reshape(self.num_envs, self.action.continuous_dim)
         if not np.isfinite(parameters).all():
             worlds = np.flatnonzero(~np.isfinite(parameters).all(axis=1)).tolist()
-            raise ConfigError(f"Continuous action is not finite in worlds {worlds}; expected values in [-1, 1].")
+            raise ConfigError(
+                f"Continuous action is not finite in worlds {worlds}; expected values in [-1, 1]."
+            )
         return parameters.clip(-1.0, 1.0)
 
     def close(self) -> None:

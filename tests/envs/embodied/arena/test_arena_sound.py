@@ -16,8 +16,8 @@ from sensorium.envs.embodied.arena.tasks import build
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.features.audio import LOG_MEL_FLOOR, log_mel
 
-TOLERANCE = 0.25
-"""Largest mean difference between the closed form and the waveform's log-mel, in nepers of power (1.1 dB)."""
+MEAN_TOLERANCE, MAX_TOLERANCE = 0.12, 0.4
+"""Difference between the closed form and the waveform's log-mel, in nepers of power: 0.5 dB and 1.7 dB."""
 
 
 def room(waveform: bool = False, task: str = "arena/listen"):
@@ -127,8 +127,8 @@ def test_closed_form_agrees_with_the_waveform(shape, azimuth_deg):
     sounding = expected > expected.max(axis=(1, 2), keepdims=True) - 5.0
     assert sounding.sum() > 20
     difference = np.abs(measured - expected)[sounding]
-    assert difference.mean() < TOLERANCE
-    assert difference.max() < 4 * TOLERANCE
+    assert difference.mean() < MEAN_TOLERANCE
+    assert difference.max() < MAX_TOLERANCE
 
 
 def test_nearer_ear_hears_first():
@@ -162,4 +162,4 @@ def test_a_listener_can_tell_where_a_source_is():
         ahead, left = locate_source(hear(backend, azimuth_deg, 2.0)[None])[0]
         assert np.hypot(ahead, left) == pytest.approx(2.0, abs=0.1)
         gap = (np.degrees(np.arctan2(left, ahead)) - azimuth_deg + 180.0) % 360.0 - 180.0
-        assert abs(gap) < 3.0
+        assert abs(gap) < 6.0

@@ -5,6 +5,7 @@ import pytest
 
 from sensorium.core import ActionKind, ConfigError, EnvError
 from sensorium.envs.embodied.arena.backend import ArenaBackend
+from sensorium.envs.embodied.arena.camera import PALETTE
 from sensorium.envs.embodied.arena.config import COLORS, VOICES, ArenaOptions
 from sensorium.envs.embodied.arena.geometry import disc_is_free
 from sensorium.envs.embodied.arena.language import sentences
@@ -287,8 +288,6 @@ def test_map_shows_objects_where_they_are():
     picture = backend.render(0)
     assert picture.shape == (240, 240, 3)
     assert picture.dtype == np.uint8
-    from sensorium.envs.embodied.arena.camera import PALETTE
-
     for item, (x, y) in enumerate([(1.0, 1.0), (5.0, 1.0), (1.0, 5.0)]):
         column, row = 8 + int(x / 6 * 224), 8 + int((6 - y) / 6 * 224)
         assert picture[row, column].tolist() == PALETTE[backend.state.color[0, item]].astype(int).tolist()

@@ -141,12 +141,14 @@ def _color_table() -> NDArray[np.int64]:
 
 
 def _place(mask: NDArray[np.bool_], depth: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, 2) metres ahead and to the left of the masked pixels' middle; NaN where there are none."""
+    """(N, 2) metres ahead and to the left of the nearest masked thing's middle; NaN where there is none."""
     size = mask.shape[1]
     place = np.full((len(mask), 2), np.nan)
     for world in np.flatnonzero(mask.sum(axis=(1, 2)) >= 2):
-        columns = np.nonzero(mask[world])[1]
-        ahead = float(np.median(depth[world, ..., 0][mask[world]])) + _OBJECT_DEPTH_M
+        gaps = depth[world, ..., 0][mask[world]]
+        near = gaps < gaps.min() + 2 * _OBJECT_DEPTH_M
+        columns = np.nonzero(mask[world])[1][near]
+        ahead = float(np.median(gaps[near])) + _OBJECT_DEPTH_M
         place[world] = ahead, -ahead * (columns.mean() + 0.5 - size / 2) / (size / 2)
     return place
 

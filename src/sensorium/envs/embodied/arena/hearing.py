@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from sensorium.envs.embodied.arena.config import SHAPES
 from sensorium.envs.embodied.arena.sound import make_ears
 
-_AZIMUTHS = np.linspace(-np.pi, np.pi, 180, endpoint=False)
+_AZIMUTHS = np.linspace(-np.pi, np.pi, 120, endpoint=False)
 _FAINT = 1.0  # a reading whose values differ by less than this (nepers) is silence
-_UNHEARD = 1e-3  # bands this far below the loudest are not compared
+_UNHEARD = 0.05  # bands this far below the loudest are not compared
 
 
 @functools.cache
 def _predictions() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Spectra of every shape, blocking and azimuth at one metre, and their weights; (predictions, 2 * mels)."""
+    """Spectra of every shape, blocking and azimuth at one metre, and weights; (predictions, 2 * mels)."""
     ears = make_ears()
     spectra, weights = [], []
     for shape in range(len(SHAPES)):
@@ -43,6 +43,14 @@ def locate_source(env_sound: NDArray[np.float32]) -> NDArray[np.float64]:
         (N, 2) metres ahead and to the left; NaN where nothing is heard.
     """
     heard = env_sound.max(axis=2).reshape(len(env_sound), -1).astype(np.float64)
+    place = np.full((len(heard), 2), np.nan)
+    sounds = np.ptp(heard, axis=1) >= _FAINT
+    place[sounds] = _nearest(heard[sounds])
+    return place
+
+
+def _nearest(heard: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, 2) place whose predicted spectrum is nearest to each (N, 2 * mels) spectrum, whatever its level."""
     spectra, weights = _predictions()
     # Weighted variance of (heard - spectrum) about its mean: the mean is the level, that is the distance.
     mean = heard @ weights.T - (weights * spectra).sum(axis=1)
@@ -55,6 +63,4 @@ def locate_source(env_sound: NDArray[np.float32]) -> NDArray[np.float64]:
     rows = np.arange(len(heard))
     distance = np.exp(-mean[rows, best] / 2.0)
     azimuth = _AZIMUTHS[best % len(_AZIMUTHS)]
-    place = np.stack([distance * np.cos(azimuth), distance * np.sin(azimuth)], axis=1)
-    place[np.ptp(heard, axis=1) < _FAINT] = np.nan
-    return place
+    return np.stack([distance * np.cos(azimuth), distance * np.sin(azimuth)], axis=1)

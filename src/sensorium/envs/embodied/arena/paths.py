@@ -69,7 +69,12 @@ def spread(field: NDArray[np.float32], cost: NDArray[np.float32], spacing: float
                 near = near_row * count + near_column
                 if not waiting[near]:
                     waiting[near] = True
-                    queue[(head + length) % queue.size] = near
+                    front = queue[head] if length > 0 else near
+                    if reached < field[front // count, front % count]:  # small distances first: less to redo
+                        head = (head - 1) % queue.size
+                        queue[head] = near
+                    else:
+                        queue[(head + length) % queue.size] = near
                     length += 1
 
 
