@@ -124,8 +124,8 @@ def _vision_encoder(sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, d
     height, width, channels = sensor.shape
     if height % config.cell_size or width % config.cell_size:
         raise PolicyError(
-            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of "
-            f"{config.cell_size}, the side of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
+            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of {config.cell_size}, the "
+            f"side of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
         )
     if isinstance(config, SpaceTimeConfig):
         return SpaceTimeEncoder(config, (height, width), channels, dim)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from sensorium.core import Config
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
-from sensorium.features.config import HashedTextConfig, TextEncoderConfig
+from sensorium.features.config import PretrainedTextConfig, TextEncoderConfig
 from sensorium.nn.config import NetworkConfig
 
 
@@ -28,6 +28,8 @@ class PPOConfig(Config):
     """Learning rate of Adam."""
     anneal_lr: bool = True
     """Whether the learning rate falls linearly to a tenth over the run."""
+    reward_scale: float = Field(default=1.0, gt=0)
+    """Rewards are multiplied by this before learning, so that values are about 1; reports are not scaled."""
     gamma: float = Field(default=0.99, gt=0, le=1)
     """Discount per environment step."""
     gae_lambda: float = Field(default=0.95, ge=0, le=1)
@@ -74,7 +76,7 @@ class TrainConfig(Config):
     """The algorithm and its settings."""
     network: NetworkConfig = NetworkConfig()
     """Encoders, fusion and memory."""
-    text: TextEncoderConfig = HashedTextConfig()
+    text: TextEncoderConfig = PretrainedTextConfig()
     """Frozen encoder of texts; used only when a sensor is text."""
     evaluation: EvalConfig = EvalConfig()
     """How the finished policy is judged."""

@@ -67,7 +67,7 @@ class PPO:
         """
         config = self.config
         advantages = gae(
-            rollout.rewards,
+            rollout.rewards * config.reward_scale,
             rollout.values,
             rollout.terminated,
             rollout.ended,

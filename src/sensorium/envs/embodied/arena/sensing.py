@@ -50,7 +50,7 @@ def _sensor_spec(name: str, config: EmbodiedEnvConfig) -> SensorSpec:
             unit="English",
             per_episode=True,
         )
-    space = _Box(-np.inf, np.inf, (len(_PROPRIO),), np.float32)
+    space = _Box(-10.0, 10.0, (len(_PROPRIO),), np.float32)
     return SensorSpec(
         name=name,
         modality=Modality.PROPRIO,

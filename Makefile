@@ -1,0 +1,74 @@
+# Every target works on a fresh clone that has Python 3.11 or newer, pip and make.
+# A file named .venv/.installed-* says which extras are installed; it is older than pyproject.toml when they
+# must be installed again.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?=
+PRESET ?= quickstart
+ARGS ?=
+
+# Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
+
+.DEFAULT_GOAL := help
+.PHONY: help train install test test-slow check bench docs rooms openal clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+train: $(VENV)/.installed-rl ## train the quickstart agent and write its report (PRESET=..., ARGS="--seed 1")
+	@$(BIN)/sensorium train $(PRESET) --on-existing resume $(ARGS)
+
+install: $(VENV)/.installed-dev ## install everything for development into .venv
+
+test: $(VENV)/.installed-dev openal ## run the fast tests (ARGS="-k arena")
+	@$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(VENV)/.installed-dev openal ## run the tests that take minutes
+	@$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
+
+check: $(VENV)/.installed-dev ## check style, types, layers, generated text and documentation
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/rooms.py --check
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.installed-bench openal ## measure speed and write benchmarks/results/
+	@$(BIN)/python benchmarks/throughput.py $(ARGS)
+
+docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mkdocs serve shows it while you write)
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+rooms: $(VENV)/.installed-dev ## write the generated parts of README.md and CONTRIBUTING.md
+	$(BIN)/python scripts/rooms.py
+
+openal: | $(BIN)/python
+	@scripts/install_openal.sh $(BIN)/python
+
+clean: ## remove .venv, caches and built files; runs/ stays
+	rm -rf $(VENV) site build dist src/*.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests benchmarks scripts docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@scripts/create_venv.sh $(VENV) $(PYTHON)
+
+$(VENV)/.installed-rl: pyproject.toml | $(BIN)/python
+	@echo "Installing sensorium[rl] into $(VENV): PyTorch and the environments; this takes a few minutes the first time"
+	@$(PIP) install --quiet --editable '.[rl]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing sensorium[dev] into $(VENV): everything, with the tools; this takes a few minutes the first time"
+	@$(PIP) install --quiet --editable '.[dev]'
+	@touch $(VENV)/.installed-rl $@
+
+$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
+	@echo "Installing sensorium[all,bench] into $(VENV): everything, with the peers to compare with; this takes a few minutes the first time"
+	@$(PIP) install --quiet --editable '.[all,bench]'
+	@touch $(VENV)/.installed-rl $@

@@ -1,0 +1,188 @@
+"""MkDocs hook: tables that are made from the code while the pages are built, so that they cannot drift.
+
+A page asks for one with ``<!-- generate: NAME -->`` or ``<!-- generate: NAME ARGUMENT -->``. A name that
+does not exist stops the build.
+"""
+
+import argparse
+import importlib
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+ROOT = Path(__file__).parents[1]
+_REQUEST = re.compile(r"<!-- generate: ([\w-]+)(?: (\S+))? -->")
+_METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the tables that a page asks for."""
+
+    def fill(match: re.Match[str]) -> str:
+        name, argument = match[1], match[2]
+        if name not in GENERATORS:
+            raise PluginError(f"{page.file.src_uri}: no table {name!r}; there are {', '.join(GENERATORS)}")
+        return GENERATORS[name](*([argument] if argument else []))
+
+    return _REQUEST.sub(fill, markdown)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+def _code(value: Any) -> str:
+    return f"`{value}`"
+
+
+def _codes(names: Iterable[Any]) -> str:
+    return ", ".join(_code(name) for name in names) or "–"
+
+
+def metrics() -> str:
+    """Every metric that a PPO run writes, with its meaning."""
+    from sensorium.metrics.names import METRIC_MEANINGS
+
+    sources = [ROOT / "src/sensorium/trainers" / name for name in ("ppo.py", "training.py")]
+    written = {_without_fields(name) for path in sources for name in _METRIC.findall(path.read_text())}
+    rows = [
+        (_code(name), meaning)
+        for name, meaning in METRIC_MEANINGS.items()
+        if _without_fields(name) in written
+    ]
+    unexplained = written - {_without_fields(name) for name in METRIC_MEANINGS}
+    if unexplained:
+        raise PluginError(f"PPO writes metrics that METRIC_MEANINGS does not explain: {sorted(unexplained)}")
+    return _table(("metric", "what it says"), rows)
+
+
+def _without_fields(name: str) -> str:
+    return re.sub(r"\{[^}]*\}", "{}", name)
+
+
+def config(target: str) -> str:
+    """Fields of a config class, given as ``module:Class``."""
+    module, _, name = target.partition(":")
+    config_type = getattr(importlib.import_module(module), name)
+    rows = [
+        (_code(field), _default(info), info.description or "Name of this alternative.")
+        for field, info in config_type.model_fields.items()
+    ]
+    return _table(("setting", "default", "meaning"), rows)
+
+
+def _default(info: Any) -> str:
+    if info.is_required():
+        return "required"
+    default = info.get_default(call_default_factory=True)
+    if hasattr(default, "model_fields"):
+        return "see its own table"
+    if isinstance(default, tuple):
+        return _code("[" + ", ".join(map(str, default)) + "]")
+    return _code(
+        "null" if default is None else str(default).lower() if isinstance(default, bool) else default
+    )
+
+
+def tasks(backend: str) -> str:
+    """Tasks of a backend: what to do, what is needed, the step limit."""
+    from sensorium.envs.embodied.registry import list_tasks
+
+    rows = [
+        (
+            _code(task.name),
+            task.summary,
+            " and ".join(" or ".join(map(_code, group)) for group in task.needs) or "–",
+            str(task.default_max_steps),
+        )
+        for task in list_tasks().values()
+        if task.name.startswith(f"{backend}/")
+    ]
+    return _table(("task", "what to do", "needs", "steps"), rows)
+
+
+def scenarios() -> str:
+    """Actions and success rule of each ViZDoom scenario."""
+    from sensorium.core import ActionKind
+    from sensorium.envs.embodied.doom.actions import ActionTable
+    from sensorium.envs.embodied.doom.scenarios import SCENARIOS
+
+    rows = []
+    for scenario in SCENARIOS.values():
+        discrete, continuous, hybrid = (ActionTable(scenario, kind).spec for kind in ActionKind)
+        both = f"{_codes(hybrid.option_names)} with {_codes(hybrid.continuous_names)}"
+        kills = f" ({scenario.kills})" if scenario.kills else ""
+        rows.append(
+            (
+                _code(f"doom/{scenario.name}"),
+                f"{scenario.rule}{kills}",
+                _codes(discrete.option_names),
+                _codes(continuous.continuous_names),
+                both,
+            )
+        )
+    return _table(("task", "solved by", "discrete", "continuous", "hybrid"), rows)
+
+
+def presets() -> str:
+    """Name, purpose, task and sensors of each preset."""
+    from sensorium.presets import PRESETS
+
+    rows = []
+    for name, build in PRESETS.items():
+        made = build()
+        summary = (inspect.getdoc(build) or "").split("\n", 1)[0]
+        rows.append((_code(name), summary, _code(made.env.task), _codes(made.env.sensor_names)))
+    return _table(("preset", "what it trains", "task", "sensors"), rows)
+
+
+def models() -> str:
+    """Packaged pretrained weights."""
+    from sensorium.features.models import PACKAGED_MODELS
+
+    rows = [(_code(m.name), m.summary, f"{m.size_mb:.0f} MB", m.licence) for m in PACKAGED_MODELS.values()]
+    return _table(("name", "what it is", "size", "licence"), rows)
+
+
+def senses() -> str:
+    """Which sense a sensor belongs to."""
+    from sensorium.evals.missing_modality import SENSES
+
+    return _table(("sensor", "sense"), [(_code(sensor), sense) for sensor, sense in SENSES.items()])
+
+
+def command(verb: str = "") -> str:
+    """Help text of the command or of one verb."""
+    from sensorium.cli.main import build_parser
+
+    parser = build_parser()
+    for name in verb.split(".") if verb else ():
+        (choices,) = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        parser = choices[name]
+    os.environ["COLUMNS"] = "88"
+    return f"```text\n{parser.format_help().rstrip()}\n```"
+
+
+def errors() -> str:
+    """The tree of errors, from the docstring of its module."""
+    from sensorium.core import errors as module
+
+    text = inspect.getdoc(module) or ""
+    drawn = [line for line in text.split("\n") if line.startswith("    ")]
+    return "```text\n" + inspect.cleandoc("\n".join(drawn)) + "\n```"
+
+
+GENERATORS: dict[str, Callable[..., str]] = {
+    function.__name__: function
+    for function in (metrics, config, tasks, scenarios, presets, models, senses, command, errors)
+}
