@@ -10,6 +10,7 @@ ARGS ?=
 
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
 .DEFAULT_GOAL := help
@@ -35,13 +36,13 @@ check: $(VENV)/.installed-dev ## check style, types, layers, generated text and 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/rooms.py --check
-	$(BIN)/mkdocs build --strict --quiet
+	$(MKDOCS) build --strict --quiet
 
 bench: $(VENV)/.installed-bench openal ## measure speed and write benchmarks/results/
 	@$(BIN)/python benchmarks/throughput.py $(ARGS)
 
 docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mkdocs serve shows it while you write)
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(MKDOCS) build --strict --quiet
 	@echo "site/index.html"
 
 rooms: $(VENV)/.installed-dev ## write the generated parts of README.md and CONTRIBUTING.md

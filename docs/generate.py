@@ -15,6 +15,8 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 
+from sensorium.core import Config
+
 ROOT = Path(__file__).parents[1]
 _REQUEST = re.compile(r"<!-- generate: ([\w-]+)(?: (\S+))? -->")
 _METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
@@ -85,7 +87,7 @@ def _default(info: Any) -> str:
     if info.is_required():
         return "required"
     default = info.get_default(call_default_factory=True)
-    if hasattr(default, "model_fields"):
+    if isinstance(default, Config):
         return "see its own table"
     if isinstance(default, tuple):
         return _code("[" + ", ".join(map(str, default)) + "]")

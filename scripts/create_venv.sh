@@ -32,4 +32,5 @@ if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
     exit 1
 fi
 echo "Creating $folder with $python ($version)"
-"$python" -m venv "$folder"
+trap 'rm -rf "$folder"; exit 1' INT TERM  # half an environment would be taken for a whole one
+"$python" -m venv "$folder" || { rm -rf "$folder"; exit 1; }

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,7 +22,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    def updated(self, changes: Mapping[str, Any]) -> Self:
+    def updated(self: ConfigT, changes: Mapping[str, Any]) -> ConfigT:
         """Return a validated copy with `changes` (a nested mapping) laid over it.
 
         Raises:
@@ -57,10 +57,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: The file is missing, is not YAML, or does not hold a mapping.
     """
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"Cannot read config file {path}: {error.strerror}.") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
     if values is None:
         return {}
@@ -73,7 +73,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     """Turn ``["--algo.gamma", "0.98", "--env.proprio=false"]`` into a nested mapping; values are YAML.
 
     Raises:
-        ConfigError: An argument is not a flag, or a flag has no value.
+        ConfigError: An argument is not a flag, or a flag has no value or one that is not YAML.
     """
     values: dict[str, Any] = {}
     queue = list(arguments)
@@ -94,7 +94,11 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
                 raise ConfigError(
                     f"--{name} goes inside {parent!r}, which another flag set to a plain value."
                 )
-        node[leaf] = _parse_value(text)
+        try:
+            node[leaf] = _parse_value(text)
+        except yaml.YAMLError as error:
+            problem = getattr(error, "problem", None) or error
+            raise ConfigError(f"The value of --{name}, {text!r}, is not valid YAML: {problem}.") from error
     return values
 
 

@@ -8,6 +8,7 @@ from sensorium.analysis import Film, FilmNotes
 from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import ActionSpec, MultiModalVectorEnv
 from sensorium.evals.episodes import Player
+from sensorium.features.speech import utterance
 from sensorium.trainers.build import Agent
 
 MAX_FILM_STEPS = 200
@@ -36,11 +37,11 @@ def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film
         values.append(float(value[0]))
         status = EpisodeStatus(str(info["status"][0]))
         observation = player.observation
-    first = frames[0]
+    first, truth = frames[0], env.worlds.backend.describe(0)
     notifications = tuple(str(f["notifications"]) for f in frames) if "notifications" in first else None
     notes = FilmNotes(
         sensors=tuple(env.worlds.sensors),
-        instruction=first.get("instruction") or _told(env),
+        instruction=first.get("instruction") or truth.get("instruction"),
         notifications=notifications,
         actions=tuple(actions),
         rewards=tuple(rewards),
@@ -56,13 +57,10 @@ def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film
     speech = first.get("speech")
     if speech is not None and speech.ndim == 2:
         stacked["speech"] = speech
+        if {"instruction", "voice", "rate_wpm"} <= truth.keys():
+            spoken = utterance(truth["instruction"], voice=truth["voice"], rate_wpm=truth["rate_wpm"])
+            stacked["speech_waveform"] = spoken.waveform
     return Film(notes=notes, **stacked)
-
-
-def _told(env: MultiModalVectorEnv) -> str | None:
-    """What world 0 was told, where the backend says so, even if the agent only heard it."""
-    said = env.worlds.backend.describe(0).get("instruction")
-    return None if said is None else str(said)
 
 
 def action_in_words(action: Any, spec: ActionSpec) -> str:

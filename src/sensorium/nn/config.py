@@ -11,11 +11,11 @@ class ConvConfig(Config):
     """A small convolutional encoder: patches, then layers that may merge neighbours."""
 
     type: Literal["conv"] = "conv"
-    channels: tuple[int, ...] = Field(default=(32, 32), min_length=1)
+    channels: tuple[int, ...] = Field(default=(24, 48), min_length=1)
     """Channels of the patch layer and of each layer after it."""
-    patch_size: int = Field(default=8, ge=1)
+    patch_size: int = Field(default=4, ge=1)
     """Side of the patches of the first layer, pixels."""
-    merge_size: int = Field(default=1, ge=1)
+    merge_size: int = Field(default=2, ge=1)
     """Side of the square of neighbours that each later layer merges into one; 1 merges none."""
 
     @property
@@ -62,9 +62,9 @@ class FusionConfig(Config):
 
     embed_dim: int = Field(default=64, ge=8)
     """Width of every sensor's tokens."""
-    num_heads: int = Field(default=2, ge=1)
+    num_heads: int = Field(default=4, ge=1)
     """Attention heads."""
-    hidden_dim: int = Field(default=64, ge=8)
+    hidden_dim: int = Field(default=128, ge=8)
     """Width of the LSTM, which is what the heads read."""
 
 
@@ -73,7 +73,7 @@ class NetworkConfig(Config):
 
     vision: VisionConfig = ConvConfig()
     """Encoder of rgb frames."""
-    depth: VisionConfig = ConvConfig(channels=(16, 16))
+    depth: VisionConfig = ConvConfig(channels=(16, 16), patch_size=8, merge_size=1)
     """Encoder of depth frames."""
     sound: SoundConfig = SoundConfig()
     """Encoder of speech and environment sounds."""

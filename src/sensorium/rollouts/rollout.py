@@ -121,11 +121,16 @@ class Rollout:
         self.values[t] = values
 
     def sequences(self, envs: Int[Tensor, " some"]) -> SequenceBatch:
-        """Whole sequences of some worlds, as the policy reads them."""
+        """Whole sequences of some worlds, as the policy reads them; tables hold only the rows they use."""
+        rows: dict[str, Tensor] = {}
+        tables: dict[str, TableRows] = {}
+        for name, table in self.tables.items():
+            used, rows[name] = self.rows[name][:, envs].unique(return_inverse=True)
+            tables[name] = TableRows(table.values[used], table.mask[used])
         return SequenceBatch(
             dense={name: reading[:, envs] for name, reading in self.dense.items()},
-            rows={name: rows[:, envs] for name, rows in self.rows.items()},
-            tables=self.tables,
+            rows=rows,
+            tables=tables,
             present=self.present[:, envs],
             age_s=self.age_s[:, envs],
             starts=self.starts[:, envs],

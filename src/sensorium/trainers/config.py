@@ -20,9 +20,9 @@ class PPOConfig(Config):
     """Worlds that are stepped together."""
     num_steps: int = Field(default=16, ge=1)
     """Steps per world and rollout; also the length of the sequences that the LSTM is trained on."""
-    num_epochs: int = Field(default=3, ge=1)
+    num_epochs: int = Field(default=4, ge=1)
     """Passes over each rollout."""
-    num_minibatches: int = Field(default=4, ge=1)
+    num_minibatches: int = Field(default=8, ge=1)
     """Minibatches per pass; each holds whole sequences of num_envs / num_minibatches worlds."""
     lr: float = Field(default=1e-3, gt=0)
     """Learning rate of Adam."""

@@ -6,7 +6,7 @@ A backend simulates; it knows nothing of Gymnasium, seeds of episodes, time limi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -85,6 +85,7 @@ class BackendStep(NamedTuple):
     """(N,), the world broke (worker died): the episode has no outcome and must be reset."""
 
 
+@runtime_checkable
 class Backend(Protocol):
     """N worlds of one task. Rows of every array are worlds."""
 
@@ -126,7 +127,10 @@ class Backend(Protocol):
         ...
 
     def describe(self, world: int) -> Mapping[str, Any]:
-        """Ground truth of one world for reports and experts (object positions, target); JSON-friendly."""
+        """Ground truth of one world for reports and experts (object positions, target); JSON-friendly.
+
+        `instruction`, `voice` and `rate_wpm`, where given, let a report show and play what was said.
+        """
         ...
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 import importlib
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from sensorium.core import ActionKind, ConfigError, unknown_name
 from sensorium.envs.embodied.base import Backend
@@ -43,6 +43,7 @@ class TaskSpec:
         return self.visual_obs + self.audio_obs + self.text_obs + (("proprio",) if self.proprio else ())
 
 
+@runtime_checkable
 class BackendModule(Protocol):
     """What the modules named in `BACKENDS` hold."""
 

@@ -176,7 +176,9 @@ class ArenaBackend:
             "target": int(state.target[world]),
             "distance_m": float(state.distance[world]),
             "channel": CHANNELS[channel] if channel >= 0 else None,
+            "instruction": str(self._texts[self._sentence("speech")[world]]),
             "voice": self.options.voices[int(state.voice[world])],
+            "rate_wpm": self.options.rate_wpm,
         }
 
     def close(self) -> None:

@@ -51,6 +51,7 @@ class DoomBackend:
         self.num_envs = num_envs
         self.control_hz = ENGINE_TICS_PER_S / options.frame_skip
         self._task = config.task
+        self._rate_wpm = options.rate_wpm
         self._table = ActionTable(scenario, config.action_space)
         self.action = self._table.spec
         self._instructions = Instructions(
@@ -160,7 +161,8 @@ class DoomBackend:
     def describe(self, world: int) -> Mapping[str, Any]:
         """Task, seed, position in map units, angle in degrees, health, kills; objects if enabled."""
         truth: dict[str, Any] = json.loads(self.games.ask(DESCRIBE, world))
-        return {"task": self._task, "seed": int(self._seeds[world])} | truth
+        said = self._instructions.describe(world) | {"rate_wpm": self._rate_wpm}
+        return {"task": self._task, "seed": int(self._seeds[world])} | said | truth
 
     def close(self) -> None:
         """End workers and engines and free their memory; may be called twice."""

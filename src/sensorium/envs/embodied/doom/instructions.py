@@ -79,6 +79,11 @@ class Instructions:
         if self._voices:
             self._voice[world] = derive_seed(seed, "voice") % len(self._voices)
 
+    def describe(self, world: int) -> dict[str, str]:
+        """What one world was told and, where it was spoken, by which voice."""
+        said = {"instruction": self.sentences[self._sentence[world]]}
+        return said | {"voice": self._voices[self._voice[world]]} if self._voices else said
+
     def texts(self) -> list[str]:
         """The sentence of every world."""
         return [self.sentences[sentence] for sentence in self._sentence]
