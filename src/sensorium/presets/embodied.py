@@ -32,7 +32,13 @@ def doom_basic() -> TrainConfig:
             max_episode_steps=75,
         ),
         algo=PPOConfig(
-            total_steps=150_000, num_envs=16, num_steps=32, num_minibatches=4, num_epochs=4, lr=5e-4, reward_scale=0.01
+            total_steps=150_000,
+            num_envs=16,
+            num_steps=32,
+            num_minibatches=4,
+            num_epochs=4,
+            lr=5e-4,
+            reward_scale=0.01,
         ),
         evaluation=EvalConfig(episodes=100, subset_episodes=48, num_envs=16),
     )

@@ -125,7 +125,7 @@ class Rollout:
         rows: dict[str, Tensor] = {}
         tables: dict[str, TableRows] = {}
         for name, table in self.tables.items():
-            used, rows[name] = self.rows[name][:, envs].unique(return_inverse=True)
+            used, rows[name] = torch.unique(self.rows[name][:, envs], return_inverse=True)
             tables[name] = TableRows(table.values[used], table.mask[used])
         return SequenceBatch(
             dense={name: reading[:, envs] for name, reading in self.dense.items()},

@@ -94,7 +94,9 @@ class Training:
         """
         jsonl = JsonlSink(self.run_dir / "metrics.jsonl")
         jsonl.truncate_after(self.env_steps)
-        sinks = MultiSink([jsonl, TensorBoardSink(self.run_dir / "tensorboard", purge_step=self.env_steps + 1)])
+        sinks = MultiSink(
+            [jsonl, TensorBoardSink(self.run_dir / "tensorboard", purge_step=self.env_steps + 1)]
+        )
         try:
             with _interrupt_flag() as interrupted:
                 self._loop(report, sinks, interrupted)
