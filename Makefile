@@ -23,6 +23,7 @@ train: $(VENV)/.installed-rl ## train the quickstart agent and write its report 
 	@$(BIN)/sensorium train $(PRESET) --on-existing resume $(ARGS)
 
 install: $(VENV)/.installed-dev ## install everything for development into .venv
+	@echo "Installed in $(VENV)"
 
 test: $(VENV)/.installed-dev openal ## run the fast tests (ARGS="-k arena")
 	@$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)

@@ -6,6 +6,7 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import gymnasium
 import pytest
 import torch
 
@@ -21,3 +22,4 @@ def cue_backend() -> Iterator[None]:
     use_cue_backend()
     yield
     BACKENDS.pop("cue", None)
+    gymnasium.registry.pop("sensorium/cue-match-v0", None)

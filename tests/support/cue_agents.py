@@ -17,7 +17,7 @@ from sensorium.trainers.config import EvalConfig, PPOConfig, TrainConfig
 ALL_SENSORS = ("rgb", "depth", "speech", "env_sound", "instruction", "proprio")
 KINDS = tuple(ActionKind)
 IMAGE_SIZE = 16
-CONV = ConvConfig(channels=(8, 8), patch_size=8)
+CONV = ConvConfig(channels=(8, 8), patch_size=8, merge_size=1)
 SPACE_TIME = SpaceTimeConfig(patch_size=8, num_frames=3, depth=1, embed_dim=16, num_heads=2)
 
 

@@ -16,7 +16,7 @@ def quickstart() -> TrainConfig:
             max_episode_steps=80,
             backend_options={"colors": ("red", "green", "blue")},
         ),
-        algo=PPOConfig(total_steps=500_000),
+        algo=PPOConfig(total_steps=400_000),
         evaluation=EvalConfig(chance_success=1 / 3),
     )
 
@@ -32,7 +32,7 @@ def doom_basic() -> TrainConfig:
             max_episode_steps=75,
         ),
         algo=PPOConfig(
-            total_steps=150_000,
+            total_steps=100_000,
             num_envs=16,
             num_steps=32,
             num_minibatches=4,

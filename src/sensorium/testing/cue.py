@@ -80,7 +80,7 @@ class CueBackend:
                 _spec("depth", Modality.DEPTH, _floats((size, size, 1)), normalise=True),
                 _spec("speech", Modality.AUDIO, _floats((12, 8)), per_episode=True, normalise=True),
                 _spec("env_sound", Modality.AUDIO, _floats((2, 4, 8)), normalise=True),
-                _spec("instruction", Modality.TEXT, spaces.Text(32), per_episode=True),
+                _spec("instruction", Modality.TEXT, spaces.Text(32, charset="abcdefghijklmnopqrstuvwxyz "), per_episode=True),
                 _spec("proprio", Modality.PROPRIO, _floats((2,)), normalise=True),
             )
         }

@@ -22,7 +22,7 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
     Example:
         >>> env = MultiModalGym("arena/find", visual_obs=["rgb"], text_obs=["instruction"])
         >>> observation, info = env.reset(seed=0)
-        >>> observation["rgb"].shape, observation["present"]["rgb"]
+        >>> observation["rgb"].shape, int(observation["present"]["rgb"])
         ((48, 48, 3), 1)
         >>> env.close()
 
@@ -142,7 +142,9 @@ def _batch_of_one(action: Any) -> Any:
 def _first_row(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _first_row(item) for key, item in value.items()}
-    return value[0]
+    row = value[0]
+    # A Box of shape () holds arrays; Gymnasium warns about plain floats.
+    return np.asarray(row) if isinstance(row, np.floating) else row
 
 
 def register_envs() -> None:

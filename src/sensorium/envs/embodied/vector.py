@@ -35,7 +35,9 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
 
     def __init__(self, config: EmbodiedEnvConfig, num_envs: int, *, render_mode: str | None = None) -> None:
         self.config = config
+        self.closed = True  # there is nothing to free when the next line raises
         self.worlds = Worlds(config, num_envs)
+        self.closed = False
         self.num_envs = num_envs
         self.render_mode = render_mode
         self.single_observation_space = self.worlds.observation_space
@@ -96,7 +98,7 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
                 observation[name] = tuple(reading)
         return observation
 
-    def _info(self, status: NDArray[np.str_]) -> dict[str, Any]:
+    def _info(self, status: NDArray[Any]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "status": status,
             "episode_seed": self.worlds.episode_seeds.copy(),

@@ -1,0 +1,70 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cue_agents import ALL_SENSORS, KINDS, SPACE_TIME, cue_config, cue_round
+
+from sensorium.core import ActionKind
+from sensorium.evals import play_episodes
+from sensorium.trainers.config import TrainConfig
+from sensorium.trainers.ppo import PPO
+
+pytestmark = [pytest.mark.learning, pytest.mark.usefixtures("cue_backend")]
+
+
+def success_after(config: TrainConfig, rounds: int) -> float:
+    """Train, then play unseen episodes deterministically."""
+    made = cue_round(config)
+    learner = PPO(made.agent.policy, config.algo, made.collector.generator)
+    for round_ in range(rounds):
+        learner.update(made.collector.collect(config.algo.num_steps), progress=round_ / rounds)
+    results = play_episodes(made.agent, made.env, episodes=96, seed=10_000)
+    return results.successes / len(results.finished)
+
+
+def learning_config(sensors: tuple[str, ...], kind: ActionKind = ActionKind.DISCRETE, **kwargs: Any) -> TrainConfig:
+    algo = {
+        "num_envs": 32,
+        "num_steps": 16,
+        "num_minibatches": 2,
+        "num_epochs": 4,
+        "lr": 5e-3,
+        "gamma": 0.9,
+        "anneal_lr": True,
+    }
+    return cue_config(sensors, kind, algo=algo, **kwargs)
+
+
+@pytest.mark.parametrize("sensor", ALL_SENSORS)
+def test_each_sensor_alone_is_enough(sensor: str) -> None:
+    assert success_after(learning_config((sensor,)), rounds=15) >= 0.95
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_action_is_learnt(kind: ActionKind) -> None:
+    rounds = {ActionKind.DISCRETE: 15, ActionKind.CONTINUOUS: 60, ActionKind.HYBRID: 60}
+    assert success_after(learning_config(("rgb",), kind), rounds=rounds[kind]) >= 0.95
+
+
+def test_clips_are_learnt_from() -> None:
+    assert success_after(learning_config(("rgb",), vision=SPACE_TIME), rounds=20) >= 0.95
+
+
+def test_memory_is_learnt() -> None:
+    """The cue is shown at the first step, and only the action at the last step counts."""
+    assert success_after(learning_config(("rgb",), first_step_only=True, length=4), rounds=60) >= 0.95
+
+
+def test_without_the_cue_nothing_can_be_learnt() -> None:
+    """A control for the tests above: an unseen cue leaves the policy at chance."""
+    config = learning_config(("rgb",))
+    made = cue_round(config)
+    learner = PPO(made.agent.policy, config.algo, made.collector.generator)
+    for round_ in range(15):
+        rollout = made.collector.collect(16)
+        rollout.dense["rgb"].zero_()
+        learner.update(rollout, progress=round_ / 15)
+    blind = play_episodes(made.agent, made.env, episodes=96, seed=10_000, blanked=frozenset({"rgb"}))
+    assert blind.successes / len(blind.finished) < 0.6
+    assert np.isfinite(torch.cat([p.flatten() for p in made.agent.policy.parameters()]).detach()).all()
