@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sensorium.features.disk_cache import ArrayCache, cache_folder, write_atomically
+from sensorium.features.disk_cache import ArrayCache, cache_folder
 
 
 def test_cache_folder_honours_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,19 +60,3 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     cache = ArrayCache(tmp_path / "file" / "below")
     assert cache.store("key", np.zeros(3)) is False
     assert cache.load("key") is None
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_litter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def full_disk(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]

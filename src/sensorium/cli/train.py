@@ -93,15 +93,19 @@ def run_training(
     """
     from sensorium.analysis import RunDirectory
     from sensorium.evals import finish_run
-    from sensorium.trainers.run_directory import open_run
+    from sensorium.trainers.run_directory import discard_unstarted, open_run
     from sensorium.trainers.training import Training
 
     run_dir = open_run(config, runs, on_existing)
     if (run_dir / "summary.json").exists() and (run_dir / "report.html").exists():
         console.print(f"[bold]{run_dir}[/bold] is complete already")
         return RunDirectory(run_dir).summary(), run_dir
+    try:
+        training = Training(config, run_dir)
+    except BaseException:
+        discard_unstarted(run_dir)
+        raise
     console.print(f"run [bold]{run_dir}[/bold]")
-    training = Training(config, run_dir)
     with _training_bar(console) as bar:
         task = bar.add_task("train", total=config.algo.total_steps, completed=training.env_steps, note="")
         result = training.run(

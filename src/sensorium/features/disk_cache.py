@@ -4,7 +4,6 @@ Every entry is a plain ``.npy`` file (``numpy.load`` reads it) with a checksum b
 temporary file, flushed to the disk and renamed, so that readers never see half an entry.
 """
 
-import contextlib
 import hashlib
 import io
 import os
@@ -14,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sensorium.core.files import atomic_write_bytes
 
 _CHECKSUM_BYTES = 16
 
@@ -31,26 +32,6 @@ def cache_folder(*parts: str) -> Path:
     except RuntimeError:  # an account without a home folder
         home = Path(tempfile.gettempdir(), f"sensorium-{os.getuid()}")
     return home.joinpath(".cache", "sensorium", *parts)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it appears complete or not at all: temporary file, fsync, rename.
-
-    Raises:
-        OSError: The folder cannot be made or written; the file is then as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 class ArrayCache:
@@ -86,7 +67,7 @@ class ArrayCache:
         np.save(buffer, array, allow_pickle=False)
         body = buffer.getvalue()
         try:
-            write_atomically(self.path(key), body + _checksum(body))
+            atomic_write_bytes(self.path(key), body + _checksum(body))
         except OSError:
             return False
         return True

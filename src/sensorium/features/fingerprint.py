@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from sensorium.core import FeatureError
-from sensorium.features.disk_cache import cache_folder, write_atomically
+from sensorium.core.files import atomic_write_bytes
+from sensorium.features.disk_cache import cache_folder
 
 _PATTERNS = ("*.safetensors", "*.json", "*.txt", "*.model")
 _OURS = "sensorium-"  # files that this package adds to a model folder
@@ -45,7 +46,7 @@ def model_fingerprint(folder: Path) -> str:
         raise FeatureError(f"Cannot read the model in {folder}: {error}.") from error
     try:
         record = {"folder": str(folder.resolve()), "files": stamp, "sha256": fingerprint}
-        write_atomically(note, json.dumps(record, indent=2).encode())
+        atomic_write_bytes(note, json.dumps(record, indent=2).encode())
     except OSError:
         return fingerprint  # it is computed again next time
     return fingerprint

@@ -64,6 +64,13 @@ def open_run(config: TrainConfig, runs: Path, on_existing: OnExisting) -> Path:
     return path
 
 
+def discard_unstarted(run: Path) -> None:
+    """Remove a run directory in which nothing but the config was written: its run could not be built."""
+    if [path.name for path in run.iterdir()] == ["config.json"]:
+        (run / "config.json").unlink()
+        run.rmdir()
+
+
 def read_config(run: Path) -> TrainConfig:
     """Read the config that a run was made with.
 

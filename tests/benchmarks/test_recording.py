@@ -1,0 +1,115 @@
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PEER_MODULE = """
+def fast(rate):
+    return {"rate": rate, "check": 1}
+
+def slow(rate):
+    return {"rate": rate, "check": 1}
+
+def cheat(rate):
+    return {"rate": rate, "check": 2}
+"""
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import recording
+
+    return recording
+
+
+@pytest.fixture
+def measuring(recording: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    (tmp_path / "toy_speed.py").write_text(PEER_MODULE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    import measuring
+
+    return measuring
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.123456, "0.123"), (12.345, "12.3"), (987.6, "988"), (54321.0, "54,300"), (-2.5, "-2.50")],
+)
+def test_a_figure_has_three_digits(recording: ModuleType, value: float, text: str) -> None:
+    assert str(recording.Spread(value, value, value)) == f"{text} [{text}, {text}]"
+
+
+def test_results_say_where_they_come_from(
+    recording: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks/some.py", "--quick"])
+    recording.write_results(tmp_path / "some.json", {"rows": []})
+    written = json.loads((tmp_path / "some.json").read_text())
+    assert written["command"] == "python benchmarks/some.py --quick"
+    assert written.keys() >= {"git_revision", "modified", "rows"}
+
+
+def test_the_machine_is_described(recording: ModuleType) -> None:
+    machine = recording.describe_machine()
+    assert machine["cores"] >= 1
+    assert machine["cpu_model"]
+    assert recording.installed_versions(["torch", "no-such-package"])["no-such-package"] is None
+
+
+def _benchmark(measuring: ModuleType, peer: str, **comparison: object) -> object:
+    return measuring.Benchmark(
+        measurements={
+            "a": measuring.Measurement(target="toy_speed:fast", settings={"rate": 30.0}),
+            "b": measuring.Measurement(target=f"toy_speed:{peer}", settings={"rate": 10.0}),
+            "c": measuring.Measurement(target="toy_speed:slow", needs=("no_such_module",)),
+        },
+        comparisons=[
+            measuring.Comparison(
+                name="a to b", unit="1/s", ours="a", peer="b", peer_name="toy", **comparison
+            ),
+            measuring.Comparison(
+                name="a to c",
+                unit="1/s",
+                ours="a",
+                peer="c",
+                goal=">= 2 x peer",
+                reached=lambda _, ratio: ratio is not None and ratio >= 2,
+            ),
+        ],
+    )
+
+
+def test_measurements_run_in_turn_and_are_compared(measuring: ModuleType) -> None:
+    said: list[str] = []
+    goal = {"goal": ">= 4 x peer", "reached": lambda _, ratio: ratio >= 4.0, "same": "check"}
+    rows = _benchmark(measuring, "slow", **goal).run(2, said.append)  # type: ignore[attr-defined]
+    assert [line.partition(",")[0].partition(":")[0] for line in said] == ["a", "b", "c", "a", "b"]
+    assert (rows[0].ours.median, rows[0].peer.median, rows[0].ratio.median, rows[0].met) == (30, 10, 3, False)
+    assert rows[1].peer is None
+    assert rows[1].met is None, "without its peer a comparison says nothing"
+
+
+def test_sides_that_did_not_do_the_same_are_not_compared(measuring: ModuleType) -> None:
+    with pytest.raises(RuntimeError, match="did not do the same"):
+        _benchmark(measuring, "cheat", same="check").run(1, print)  # type: ignore[attr-defined]
+
+
+def test_a_measurement_that_fails_says_why(measuring: ModuleType) -> None:
+    with pytest.raises(RuntimeError, match="unexpected keyword argument"):
+        measuring.run_alone(measuring.Measurement(target="toy_speed:fast", settings={"speed": 1}))
+
+
+def test_speed_counts_work_after_the_warm_up(measuring: ModuleType) -> None:
+    calls: list[int] = []
+
+    def step() -> int:
+        calls.append(1)
+        return 5
+
+    result = measuring.speed(step, seconds=0.0, warm_up=3, fewest=4)
+    assert (len(calls), result["steps"]) == (7, 20)
+    assert result["rate"] == result["steps"] / result["wall_s"]

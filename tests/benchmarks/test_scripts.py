@@ -1,0 +1,72 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+TINY_RUN = (
+    "--algo.total_steps 128 --algo.num_envs 16 --algo.num_steps 4 --algo.num_epochs 1 --device cpu "
+    "--env.max_episode_steps 6 --evaluation.episodes 4 --evaluation.subset_episodes 4 --evaluation.num_envs 4"
+).split()
+
+
+def _run(script: str, output: Path, *arguments: str) -> dict[str, Any]:
+    command = [sys.executable, str(BENCHMARKS / script), *arguments, "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    written: dict[str, Any] = json.loads(output.read_text())
+    assert written.keys() >= {"command", "git_revision", "machine", "versions", "seeds"}
+    return written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("benchmark", "modules", "names"),
+    [
+        pytest.param(
+            "doom",
+            ["vizdoom"],
+            ["doom, 1 process, waveform", "doom, 1 process, log-mel", "doom, 2 processes, waveform"],
+            marks=pytest.mark.doom,
+        ),
+        ("arena", [], ["arena, MultiModalVectorEnv", "arena, backend alone"]),
+        ("ppo", ["stable_baselines3", "sb3_contrib"], ["PPO against PPO", "PPO against RecurrentPPO"]),
+    ],
+)
+def test_throughput_runs(benchmark: str, modules: list[str], names: list[str], tmp_path: Path) -> None:
+    for module in modules:
+        pytest.importorskip(module)
+    written = _run("throughput.py", tmp_path / "out.json", "--quick", "--only", benchmark)
+    assert [row["name"] for row in written["rows"]] == names
+    for row in written["rows"]:
+        assert row["ours"]["min"] > 0
+        assert isinstance(row["met"], bool)
+        if modules:
+            assert row["peer"]["min"] > 0
+            assert row["ratio"]["median"] == pytest.approx(row["ours"]["median"] / row["peer"]["median"])
+
+
+@pytest.mark.slow
+def test_peers_have_the_same_encoders(tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    written = _run("throughput.py", tmp_path / "out.json", "--quick", "--only", "ppo")
+    for row in written["rows"]:
+        sides = row["details"]
+        assert sides["ours"]["of_which"] == sides["peer"]["of_which"]
+        assert sides["ours"]["parameters"] > sides["peer"]["parameters"]
+
+
+@pytest.mark.slow
+def test_every_seed_is_trained_once(tmp_path: Path) -> None:
+    flags = ("0", "3", "--runs", str(tmp_path / "runs"), *TINY_RUN)
+    written = _run("quickstart_seeds.py", tmp_path / "out.json", *flags)
+    assert [run["seed"] for run in written["runs"]] == written["seeds"] == [0, 3]
+    assert len(written["spread"]["subsets"]) == 7
+    assert written["spread"]["success_rate"]["min"] <= written["spread"]["success_rate"]["median"]
+    assert all(run["command_s"] > run["wall_s"] for run in written["runs"])
+    again = _run("quickstart_seeds.py", tmp_path / "out.json", *flags)
+    assert [run["command_s"] for run in again["runs"]] == [None, None]
+    assert again["spread"] == written["spread"]
