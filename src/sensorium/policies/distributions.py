@@ -33,15 +33,15 @@ class ActionDistribution(NamedTuple):
     """Which parameters each option uses; None: all of them."""
 
     def draw(self, generator: torch.Generator | None = None) -> ActionBatch:
-        """Draw one action per row."""
+        """Draw one action per row; the noise is drawn on the CPU, so it is the same on every device."""
         discrete = continuous = None
         if self.logits is not None:
             # Gumbel-max: argmax(logits - log E) with E ~ Exp(1) has the distribution softmax(logits).
-            exponential = torch.empty_like(self.logits).exponential_(generator=generator)
-            discrete = (self.logits - exponential.log()).argmax(-1)
+            exponential = torch.empty(self.logits.shape).exponential_(generator=generator)
+            discrete = (self.logits - exponential.log().to(self.logits.device)).argmax(-1)
         if self.mean is not None and self.log_std is not None:
-            normal = torch.randn(self.mean.shape, generator=generator, device=self.mean.device)
-            continuous = self.mean + normal * self.log_std.exp()
+            normal = torch.randn(self.mean.shape, generator=generator)
+            continuous = self.mean + normal.to(self.mean.device) * self.log_std.exp()
         return ActionBatch(discrete, continuous)
 
     def mode(self) -> ActionBatch:

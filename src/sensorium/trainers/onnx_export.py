@@ -43,7 +43,7 @@ class _Exported(nn.Module):
 
     def forward(self, *flat: Tensor) -> tuple[Tensor, ...]:
         given = dict(zip(self.input_names, flat, strict=True))
-        row = torch.arange(given["present"].shape[0])
+        row = torch.arange(given["present"].shape[0], device=given["present"].device)
         sensors = self.policy.inputs
         tables = {s.name: _table(s, given) for s in sensors if s.tabled}
         observation = TensorObservation(

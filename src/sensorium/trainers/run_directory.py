@@ -69,6 +69,8 @@ def discard_unstarted(run: Path) -> None:
     if [path.name for path in run.iterdir()] == ["config.json"]:
         (run / "config.json").unlink()
         run.rmdir()
+        if not any(run.parent.iterdir()):
+            run.parent.rmdir()
 
 
 def read_config(run: Path) -> TrainConfig:
