@@ -82,5 +82,8 @@ def ours(*, seconds: float, fewest: int, **sizes: Any) -> Result:
     stopwatch.drain()
     result = speed(round_of_training, seconds=seconds, warm_up=0, fewest=fewest)
     env.close()
-    parts = {"encoders": parameters(agent.policy.perception.encoders)}
-    return result | stopwatch.drain() | {"parameters": parameters(agent.policy)} | {"of_which": parts}
+    sizes_of = {
+        "parameters": parameters(agent.policy),
+        "encoder_parameters": parameters(agent.policy.perception.encoders),
+    }
+    return result | stopwatch.drain() | sizes_of

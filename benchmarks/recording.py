@@ -96,7 +96,7 @@ def describe_source() -> dict[str, Any]:
 
 def write_results(path: Path, content: Mapping[str, Any]) -> None:
     """Write a result file: the command and the source, then `content`."""
-    command = " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]])
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     atomic_write_json(path, {"command": command, **describe_source(), **content})
     CONSOLE.print(f"written to {path}")
 
@@ -141,7 +141,7 @@ def _short(value: float) -> str:
     """Three significant digits, never in exponent form."""
     if value == 0:
         return "0"
-    digits = len(str(int(abs(value))))
+    digits = len(str(int(abs(value)))) if abs(value) >= 1 else 0
     return f"{round(value, 3 - digits):,.{max(0, 3 - digits)}f}"
 
 

@@ -227,5 +227,8 @@ def _measure(
     senses = model.policy.features_extractor
     assert isinstance(senses, Senses)
     times = {"collect_s": collect_s, "update_s": result["wall_s"] - collect_s}
-    parts = {"encoders": parameters(senses.encoders)}
-    return result | times | {"parameters": parameters(model.policy), "of_which": parts}
+    sizes_of = {
+        "parameters": parameters(model.policy),
+        "encoder_parameters": parameters(senses.encoders),
+    }
+    return result | times | sizes_of
