@@ -11,7 +11,6 @@ ARGS ?=
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
-export NO_MKDOCS_2_WARNING := 1
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
 .DEFAULT_GOAL := help

@@ -60,6 +60,8 @@ class Comparison:
     """(median of ours, median ratio ours / peer) -> whether the goal was met."""
     same: str = ""
     """Detail in which both sides must agree, as a sign that they did the same."""
+    in_process: bool = False
+    """Whether both sides do all their work in the measured process, so that its CPU time tells."""
     note: str = ""
 
 
@@ -147,6 +149,10 @@ def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]]) -> Row
     peer_results = results.get(comparison.peer or "", [])
     peer = [result["rate"] for result in peer_results]
     ratio = Spread.of([a / b for a, b in zip(ours, peer, strict=True)]) if peer else None
+    cpu_ratio = None
+    if peer and comparison.in_process:
+        pairs = zip(results[comparison.ours], peer_results, strict=True)
+        cpu_ratio = Spread.of([_per_cpu_second(a) / _per_cpu_second(b) for a, b in pairs])
     met = None
     if comparison.reached is not None and (peer or comparison.peer is None or "peer" not in comparison.goal):
         met = comparison.reached(Spread.of(ours).median, None if ratio is None else ratio.median)
@@ -166,11 +172,16 @@ def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]]) -> Row
         peer_name=comparison.peer_name if peer else None,
         peer=Spread.of(peer) if peer else None,
         ratio=ratio,
+        cpu_ratio=cpu_ratio,
         goal=comparison.goal,
         met=met,
         note=comparison.note,
         details=details,
     )
+
+
+def _per_cpu_second(result: Result) -> float:
+    return float(result["steps"] / result["cpu_s"])
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -54,6 +54,9 @@ class Row:
     peer: Spread | None
     ratio: Spread | None
     """Ours / peer, of the repeats that ran next to each other."""
+    cpu_ratio: Spread | None
+    """The same per CPU second instead of per second. Where it differs from `ratio`, the sides did not get the
+    same share of the machine, or do not use its cores alike. None where work is done in other processes."""
     goal: str
     """In words, e.g. ``">= 2 x peer"``; empty: no goal."""
     met: bool | None
@@ -104,7 +107,7 @@ def write_results(path: Path, content: Mapping[str, Any]) -> None:
 def print_rows(rows: Sequence[Row]) -> None:
     """Print a table of comparisons and the notes below it."""
     table = Table(title="ours against peers: median [lowest, highest]")
-    for heading in ("", "unit", "ours", "peer", "peer is", "ours / peer", "goal", "met"):
+    for heading in ("", "unit", "ours", "peer", "peer is", "ours / peer", "per CPU s", "goal", "met"):
         table.add_column(heading)
     for row in rows:
         table.add_row(*_cells(row))
@@ -124,6 +127,7 @@ def _cells(row: Row) -> Iterator[str]:
     yield "" if row.peer is None else str(row.peer)
     yield row.peer_name or ""
     yield "" if row.ratio is None else _ratio(row.ratio)
+    yield "" if row.cpu_ratio is None else f"{row.cpu_ratio.median:.2f}"
     yield row.goal
     yield "" if row.met is None else "yes" if row.met else "NO"
 

@@ -106,6 +106,7 @@ def arena(*, quick: bool) -> Benchmark:
             peer_name="MiniGrid BabyAI-GoToLocal, rgb",
             goal=">= 50,000",
             reached=lambda median, _: median >= 50_000,
+            in_process=True,
             note=note,
         )
 
@@ -142,6 +143,7 @@ def ppo(*, quick: bool) -> Benchmark:
             peer_name=peer_name,
             goal=f">= {factor:g} x peer",
             reached=lambda _, ratio: ratio is not None and ratio >= factor,
+            in_process=True,
             note=f"acting and updating on arena/find with rgb, depth and speech; same encoders, sizes and "
             f"minibatches, {threads} threads; ours adds cross-modal attention, LSTM and observation filters",
         )
@@ -177,6 +179,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     repeats = args.repeats or (1 if args.quick else 3)
     load_before, start = load_average(), time.perf_counter()
+    if load_before[0] > 0.5:
+        CONSOLE.print(
+            f"[bold]The machine is busy (load {load_before[0]:.1f}); ratios may be those of luck.[/bold]"
+        )
     rows: list[Row] = []
     for name in [args.only] if args.only else BENCHMARKS:
         benchmark = BENCHMARKS[name](quick=args.quick)

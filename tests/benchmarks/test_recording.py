@@ -8,10 +8,10 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PEER_MODULE = """
 def fast(rate):
-    return {"rate": rate, "check": 1}
+    return {"rate": rate, "check": 1, "steps": 60, "cpu_s": 60 / rate / 2}
 
 def slow(rate):
-    return {"rate": rate, "check": 1}
+    return {"rate": rate, "check": 1, "steps": 60, "cpu_s": 60 / rate}
 
 def cheat(rate):
     return {"rate": rate, "check": 2}
@@ -85,10 +85,16 @@ def _benchmark(measuring: ModuleType, peer: str, **comparison: object) -> object
 
 def test_measurements_run_in_turn_and_are_compared(measuring: ModuleType) -> None:
     said: list[str] = []
-    goal = {"goal": ">= 4 x peer", "reached": lambda _, ratio: ratio >= 4.0, "same": "check"}
+    goal = {
+        "goal": ">= 4 x peer",
+        "reached": lambda _, ratio: ratio >= 4.0,
+        "same": "check",
+        "in_process": True,
+    }
     rows = _benchmark(measuring, "slow", **goal).run(2, said.append)  # type: ignore[attr-defined]
     assert [line.partition(",")[0].partition(":")[0] for line in said] == ["a", "b", "c", "a", "b"]
     assert (rows[0].ours.median, rows[0].peer.median, rows[0].ratio.median, rows[0].met) == (30, 10, 3, False)
+    assert rows[0].cpu_ratio.median == pytest.approx(6), "ours had half of the CPU"
     assert rows[1].peer is None
     assert rows[1].met is None, "without its peer a comparison says nothing"
 

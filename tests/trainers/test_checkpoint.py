@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,9 +158,10 @@ def test_other_senses_are_refused(saved: Path) -> None:
 def test_another_text_encoder_is_refused(saved: Path) -> None:
     """Same shapes, other vectors: without this check it would load and not understand a word."""
     other = trained(rounds=0)
-    assert other.policy.inputs[1].encoder
-    changed = json.loads((saved / "state.json").read_text())["inputs"][1]["encoder"]
-    assert changed == other.policy.inputs[1].encoder
+    changed = [replace(s, encoder="another") if s.encoder else s for s in other.policy.inputs]
+    other.policy.inputs = tuple(changed)
+    with pytest.raises(CheckpointError, match=r"other senses: .*this policy has .*instruction\(4, 16\) by another"):
+        load_policy(saved, other.policy)
 
 
 def test_latest_checkpoint_is_the_newest_complete_one(tmp_path: Path) -> None:

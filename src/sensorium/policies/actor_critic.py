@@ -122,7 +122,9 @@ class ActorCritic(nn.Module):
             if name in state.clips:
                 clip = torch.cat([state.clips[name], reading.unsqueeze(1)], dim=1)
                 clips[name] = clip[:, 1:]
-                tokens[name] = self.perception.encode_dense(name, clip, _valid(steps, clip.shape[1]))
+                # Not clip.shape[1], which is a tensor while the policy is traced for export.
+                valid = _valid(steps, self.perception.num_frames(name))
+                tokens[name] = self.perception.encode_dense(name, clip, valid)
             else:
                 tokens[name] = self.perception.encode_dense(name, reading)
         fused = self.perception.fuse(tokens, observation.present, observation.age_s)

@@ -28,6 +28,8 @@ from sensorium.trainers.ppo import PPO
 FORMAT = 1
 """Version of the layout above."""
 
+_STATE_KEYS = frozenset({"inputs", "kl_coef", "skipped_updates", "onnx_max_abs_diff", "counters", "sha256"})
+
 
 def checkpoint_path(run: Path, env_steps: int) -> Path:
     """Directory of the checkpoint after `env_steps` environment steps."""
@@ -154,10 +156,11 @@ def _read_state(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((path / "state.json").read_text())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: state.json: {error}.") from error
-    if state.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path} has checkpoint format {state.get('format')}; this version reads {FORMAT}."
-        )
+    found = state.get("format") if isinstance(state, dict) else None
+    if found != FORMAT:
+        raise CheckpointError(f"{path} has checkpoint format {found}; this version reads {FORMAT}.")
+    if missing := sorted(_STATE_KEYS - state.keys()):
+        raise CheckpointError(f"{path} is not a complete checkpoint: state.json lacks {', '.join(missing)}.")
     return state
 
 
@@ -182,4 +185,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _names(inputs: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{sensor['name']}{tuple(sensor['shape'])}" for sensor in inputs)
+    return ", ".join(
+        f"{sensor['name']}{tuple(sensor['shape'])}" + (f" by {sensor['encoder']}" if sensor["encoder"] else "")
+        for sensor in inputs
+    )
