@@ -65,7 +65,8 @@ def test_lambda_zero_is_one_step_and_lambda_one_is_monte_carlo() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gamma", "gae_lambda", "says"), [(0.0, 0.9, "gamma"), (1.1, 0.9, "gamma"), (0.9, -0.1, "lambda"), (0.9, 1.1, "lambda")]
+    ("gamma", "gae_lambda", "says"),
+    [(0.0, 0.9, "gamma"), (1.1, 0.9, "gamma"), (0.9, -0.1, "lambda"), (0.9, 1.1, "lambda")],
 )
 def test_ranges_are_checked(gamma: float, gae_lambda: float, says: str) -> None:
     one = torch.zeros(1, 1)
@@ -123,9 +124,7 @@ def test_equals_the_sum_over_each_episode(
     lam: float,
 ) -> None:
     ended = terminated | truncated
-    ours = gae(
-        *(torch.from_numpy(x) for x in (r, v, terminated, ended, valid)), gamma=gamma, gae_lambda=lam
-    )
+    ours = gae(*(torch.from_numpy(x) for x in (r, v, terminated, ended, valid)), gamma=gamma, gae_lambda=lam)
     slow = slow_gae(r.astype(np.float64), v.astype(np.float64), terminated, ended, valid, gamma, lam)
     np.testing.assert_allclose(ours.numpy(), slow, atol=2e-4)
 

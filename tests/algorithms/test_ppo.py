@@ -17,7 +17,9 @@ from sensorium.algorithms import (
 YES = torch.ones(4, dtype=torch.bool)
 
 
-def surrogate(ratios: list[float], advantages: list[float], mask: Tensor | None = None) -> tuple[Tensor, SurrogateLoss]:
+def surrogate(
+    ratios: list[float], advantages: list[float], mask: Tensor | None = None
+) -> tuple[Tensor, SurrogateLoss]:
     logprobs = torch.tensor(ratios).log().requires_grad_()
     result = clipped_surrogate(
         logprobs,
@@ -32,7 +34,15 @@ def surrogate(ratios: list[float], advantages: list[float], mask: Tensor | None 
 
 @pytest.mark.parametrize(
     ("ratio", "advantage", "loss"),
-    [(0.5, 1, -0.5), (1.0, 1, -1.0), (1.25, 1, -1.25), (1.5, 1, -1.28), (0.5, -1, 0.8), (1.0, -1, 1.0), (1.5, -1, 1.5)],
+    [
+        (0.5, 1, -0.5),
+        (1.0, 1, -1.0),
+        (1.25, 1, -1.25),
+        (1.5, 1, -1.28),
+        (0.5, -1, 0.8),
+        (1.0, -1, 1.0),
+        (1.5, -1, 1.5),
+    ],
 )
 def test_surrogate_by_hand(ratio: float, advantage: float, loss: float) -> None:
     _, result = surrogate([ratio], [float(advantage)])
@@ -79,7 +89,11 @@ def test_nothing_valid_is_zero_and_not_nan() -> None:
 
 
 def test_value_loss_by_hand() -> None:
-    values, old, returns = torch.tensor([1.0, 3.0, 0.0, 9.0]), torch.zeros(4), torch.tensor([2.0, 2.0, 0.0, 0.0])
+    values, old, returns = (
+        torch.tensor([1.0, 3.0, 0.0, 9.0]),
+        torch.zeros(4),
+        torch.tensor([2.0, 2.0, 0.0, 0.0]),
+    )
     mask = torch.tensor([True, True, True, False])
     free = value_loss(values, old, returns, mask, clip_range=None)
     assert free.item() == pytest.approx(0.5 * (1 + 1 + 0) / 3)

@@ -99,7 +99,8 @@ def test_read_yaml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("a: [1", "is not valid YAML"), ("- 1\n- 2\n", "must hold a mapping of settings, found list")]
+    ("text", "says"),
+    [("a: [1", "is not valid YAML"), ("- 1\n- 2\n", "must hold a mapping of settings, found list")],
 )
 def test_read_yaml_says_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "my.yaml"

@@ -2,12 +2,18 @@ import pickle
 
 import pytest
 
-from sensorium.core import EnvError, MissingDependencyError, SensoriumError, boundary, errors, require, unknown_name
+from sensorium.core import (
+    EnvError,
+    MissingDependencyError,
+    SensoriumError,
+    boundary,
+    errors,
+    require,
+    unknown_name,
+)
 
 ALL_ERRORS = [
-    value
-    for value in vars(errors).values()
-    if isinstance(value, type) and issubclass(value, SensoriumError)
+    value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, SensoriumError)
 ]
 
 
@@ -48,7 +54,10 @@ def test_require_says_how_to_install() -> None:
 
 
 def test_boundary_classifies_foreign_errors_and_passes_ours() -> None:
-    with pytest.raises(EnvError, match="reading the map: KeyError: 'x'") as caught, boundary(EnvError, "reading the map"):
+    with (
+        pytest.raises(EnvError, match="reading the map: KeyError: 'x'") as caught,
+        boundary(EnvError, "reading the map"),
+    ):
         raise KeyError("x")
     assert isinstance(caught.value.__cause__, KeyError)
     ours = MissingDependencyError("ours")

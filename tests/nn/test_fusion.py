@@ -23,7 +23,9 @@ def build() -> CrossModalFusion:
 
 def some_tokens(seed: int = 1) -> dict[str, Tokens]:
     g = torch.Generator().manual_seed(seed)
-    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0], [1, 0, 1, 0]], dtype=torch.bool)
+    mask = torch.tensor(
+        [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0], [1, 0, 1, 0]], dtype=torch.bool
+    )
     return {
         name: Tokens(
             torch.randn(BATCH, *shape, generator=g),

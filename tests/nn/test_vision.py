@@ -37,7 +37,9 @@ def test_valid_frames_matter_once_time_is_learnt() -> None:
     valid = torch.ones(2, 4, dtype=torch.bool)
     changed = clips()
     changed[:, 0] += 1.0
-    assert torch.equal(encoder(clips(), valid).values, encoder(changed, valid).values)  # projection starts at 0
+    assert torch.equal(
+        encoder(clips(), valid).values, encoder(changed, valid).values
+    )  # projection starts at 0
     perturb(encoder)
     assert not torch.allclose(encoder(clips(), valid).values, encoder(changed, valid).values)
 

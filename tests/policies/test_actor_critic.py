@@ -15,7 +15,7 @@ VISIONS = [CONV, SPACE_TIME]
 def test_whole_sequences_equal_repeated_steps(
     vision: ConvConfig | SpaceTimeConfig, kind: ActionKind, cue_backend: None
 ) -> None:
-    """Over two rollouts, so that the second begins in the middle of episodes with frames and memory carried."""
+    """Over two rollouts, so that the second begins amid episodes, frames and memory carried."""
     config = cue_config(ALL_SENSORS, kind, vision=vision, length=5, algo={"num_envs": 4})
     made = cue_round(config)
     policy = made.agent.policy

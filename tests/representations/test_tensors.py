@@ -14,7 +14,9 @@ ALL = np.ones(3, np.bool_)
 NONE = np.zeros(3, np.bool_)
 
 
-def sensor(name: str, modality: Modality, shape: tuple[int, ...], *, tabled: bool, dtype: str = "float32") -> SensorInput:
+def sensor(
+    name: str, modality: Modality, shape: tuple[int, ...], *, tabled: bool, dtype: str = "float32"
+) -> SensorInput:
     return SensorInput(name=name, modality=modality, shape=shape, dtype=dtype, tabled=tabled, normalise=False)
 
 
@@ -112,7 +114,9 @@ def test_presence_and_age() -> None:
 
 
 def test_a_missing_sensor_is_named_with_those_there_are() -> None:
-    with pytest.raises(PolicyError, match=r"perceives 'rgb', which the observation lacks; it holds instruction, speech"):
+    with pytest.raises(
+        PolicyError, match=r"perceives 'rgb', which the observation lacks; it holds instruction, speech"
+    ):
         representer(RGB)(observation(speech=speech(1, 1, 1), instruction=("a", "b", "c")), NOW, ALL)
 
 

@@ -122,7 +122,9 @@ def test_success_counts_outcomes_only() -> None:
 
 def test_seed_and_generator_decide_the_rollout() -> None:
     a, b, c = (
-        cue_round(cue_config(("rgb", "instruction"), ActionKind.HYBRID), generator_seed=s).collector.collect(10)
+        cue_round(cue_config(("rgb", "instruction"), ActionKind.HYBRID), generator_seed=s).collector.collect(
+            10
+        )
         for s in (0, 0, 1)
     )
     assert a.continuous is not None

@@ -10,7 +10,13 @@ from torch import Tensor
 
 from sensorium.core import ActionKind, CheckpointError
 from sensorium.trainers import checkpoint as checkpoints
-from sensorium.trainers.checkpoint import checkpoint_path, latest_checkpoint, load_learner, load_policy, save_checkpoint
+from sensorium.trainers.checkpoint import (
+    checkpoint_path,
+    latest_checkpoint,
+    load_learner,
+    load_policy,
+    save_checkpoint,
+)
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO
 
@@ -151,7 +157,9 @@ def test_another_encoder_is_refused(saved: Path) -> None:
 
 def test_other_senses_are_refused(saved: Path) -> None:
     other = trained(cue_config(("depth",), ActionKind.HYBRID), rounds=0)
-    with pytest.raises(CheckpointError, match=r"other senses: rgb\(16, 16, 3\), instruction.*this policy has depth"):
+    with pytest.raises(
+        CheckpointError, match=r"other senses: rgb\(16, 16, 3\), instruction.*this policy has depth"
+    ):
         load_policy(saved, other.policy)
 
 
@@ -160,7 +168,9 @@ def test_another_text_encoder_is_refused(saved: Path) -> None:
     other = trained(rounds=0)
     changed = [replace(s, encoder="another") if s.encoder else s for s in other.policy.inputs]
     other.policy.inputs = tuple(changed)
-    with pytest.raises(CheckpointError, match=r"other senses: .*this policy has .*instruction\(4, 16\) by another"):
+    with pytest.raises(
+        CheckpointError, match=r"other senses: .*this policy has .*instruction\(4, 16\) by another"
+    ):
         load_policy(saved, other.policy)
 
 
@@ -191,7 +201,9 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_else(
         return write(self, data)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(CheckpointError, match=r"Could not save .*No space left on device.*before it are intact"):
+    with pytest.raises(
+        CheckpointError, match=r"Could not save .*No space left on device.*before it are intact"
+    ):
         save_checkpoint(checkpoint_path(tmp_path, 128), learner, {})
     monkeypatch.undo()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [before.name]

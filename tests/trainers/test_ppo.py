@@ -35,7 +35,14 @@ def test_an_update_changes_every_parameter_and_says_how_it_went() -> None:
     after = weights(learner)
     never_read = {"perception.fusion.missing", "perception.staleness"}  # everything was present and fresh
     assert {name for name in before if torch.equal(before[name], after[name])} <= never_read
-    names = {"loss/policy", "loss/value", "policy/kl", "policy/entropy", "value/explained_variance", "gradient/norm"}
+    names = {
+        "loss/policy",
+        "loss/value",
+        "policy/kl",
+        "policy/entropy",
+        "value/explained_variance",
+        "gradient/norm",
+    }
     assert names <= set(metrics)
     assert metrics["gradient/skipped_updates"].value == 0
     gates = [float(metrics[f"fusion/gate/{name}"].value) for name in learner.policy.perception.names]  # type: ignore[arg-type]
@@ -102,7 +109,9 @@ def test_nothing_but_poison_leaves_the_parameters_alone_and_stops() -> None:
     before = weights(learner)
     learner.update(rollout, progress=0.0)
     assert learner.state.skipped_in_a_row == 2
-    with pytest.raises(TrainingError, match=r"the loss was not finite in 3 updates in a row.*Lower algo\.lr") as caught:
+    with pytest.raises(
+        TrainingError, match=r"the loss was not finite in 3 updates in a row.*Lower algo\.lr"
+    ) as caught:
         learner.update(rollout, progress=0.0)
     assert "Parameters that are not finite" not in str(caught.value)
     assert same(before, weights(learner))
@@ -159,7 +168,7 @@ def test_a_kl_penalty_holds_the_policy_back() -> None:
 
 
 def test_filters_see_the_rollout_after_the_update_only() -> None:
-    made, learner, rollout = make(("proprio", "speech", "rgb"))
+    _made, learner, rollout = make(("proprio", "speech", "rgb"))
     filters = learner.policy.perception.filters
     assert set(filters) == {"proprio", "speech"}
     seen = [filters["proprio"].mean.clone()]

@@ -69,5 +69,7 @@ def test_a_config_of_another_version_is_named(tmp_path: Path) -> None:
     written = json.loads((run / "config.json").read_text())
     written["config"]["algo"]["gama"] = 1
     (run / "config.json").write_text(json.dumps(written))
-    with pytest.raises(RunDirectoryError, match=r"does not fit this version .*'algo\.ppo\.gama'|'algo\.gama'"):
+    with pytest.raises(
+        RunDirectoryError, match=r"does not fit this version .*'algo\.ppo\.gama'|'algo\.gama'"
+    ):
         read_config(run)

@@ -14,9 +14,9 @@ def quickstart() -> TrainConfig:
             audio_obs=("speech",),
             action_space=ActionKind.DISCRETE,
             max_episode_steps=80,
-            backend_options={"colors": ("red", "green", "blue")},
+            backend_options={"colors": ["red", "green", "blue"]},
         ),
-        algo=PPOConfig(total_steps=400_000),
+        algo=PPOConfig(total_steps=320_000),
         evaluation=EvalConfig(chance_success=1 / 3),
     )
 

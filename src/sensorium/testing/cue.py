@@ -9,6 +9,7 @@ of it. Use it to test policies, trainers and evaluations in seconds:
     env = MultiModalGym("cue/match", visual_obs=["rgb"], num_envs=64)
 """
 
+import string
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from sensorium.envs.embodied.base import ActionSpec, BackendStep, Reading, Senso
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.envs.embodied.registry import BACKENDS, TaskSpec
 
+_LETTERS = string.ascii_lowercase + " "
 CUE_NAMES = ("red", "green", "blue", "yellow", "purple", "grey")
 
 
@@ -80,7 +82,7 @@ class CueBackend:
                 _spec("depth", Modality.DEPTH, _floats((size, size, 1)), normalise=True),
                 _spec("speech", Modality.AUDIO, _floats((12, 8)), per_episode=True, normalise=True),
                 _spec("env_sound", Modality.AUDIO, _floats((2, 4, 8)), normalise=True),
-                _spec("instruction", Modality.TEXT, spaces.Text(32, charset="abcdefghijklmnopqrstuvwxyz "), per_episode=True),
+                _spec("instruction", Modality.TEXT, spaces.Text(32, charset=_LETTERS), per_episode=True),
                 _spec("proprio", Modality.PROPRIO, _floats((2,)), normalise=True),
             )
         }

@@ -185,7 +185,9 @@ def _sha256(content: bytes) -> str:
 
 
 def _names(inputs: list[dict[str, Any]]) -> str:
-    return ", ".join(
-        f"{sensor['name']}{tuple(sensor['shape'])}" + (f" by {sensor['encoder']}" if sensor["encoder"] else "")
-        for sensor in inputs
-    )
+    return ", ".join(_name(sensor) for sensor in inputs)
+
+
+def _name(sensor: dict[str, Any]) -> str:
+    encoder = f" by {sensor['encoder']}" if sensor["encoder"] else ""
+    return f"{sensor['name']}{tuple(sensor['shape'])}{encoder}"

@@ -81,7 +81,7 @@ def read_config(run: Path) -> TrainConfig:
     """
     try:
         values = json.loads((run / "config.json").read_text())["config"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(
             f"{run} is not a run directory: its config.json is missing or unreadable ({error}). Give the "
             f"folder that `sensorium train` printed."

@@ -17,16 +17,21 @@ ALL_SENSES: dict[str, Any] = {
     "proprio": True,
 }
 
+
 @pytest.mark.parametrize("kind", list(ActionKind))
 @pytest.mark.parametrize("task", ["arena/find", "cue/match"])
 def test_gymnasium_checker_passes(task: str, kind: ActionKind, cue_backend: None) -> None:
     register_envs()
     name = f"sensorium/{task.replace('/', '-')}-v0"
-    env = gymnasium.make(name, **ALL_SENSES, action_space=kind, render_mode="rgb_array", image_size=16).unwrapped
+    env = gymnasium.make(
+        name, **ALL_SENSES, action_space=kind, render_mode="rgb_array", image_size=16
+    ).unwrapped
     assert isinstance(env, MultiModalGym)
     with warnings.catch_warnings():
         # Times have no upper bound, and levels of the cue backend none at all: the checker finds that odd.
-        warnings.filterwarnings("ignore", message=".*A Box observation space (max|min)imum value is -?infinity.*")
+        warnings.filterwarnings(
+            "ignore", message=".*A Box observation space (max|min)imum value is -?infinity.*"
+        )
         check_env(env)
     env.close()
     env.close()  # twice is harmless
