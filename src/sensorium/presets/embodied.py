@@ -16,7 +16,7 @@ def quickstart() -> TrainConfig:
             max_episode_steps=80,
             backend_options={"colors": ["red", "green", "blue"]},
         ),
-        algo=PPOConfig(total_steps=320_000),
+        algo=PPOConfig(total_steps=400_000),
         evaluation=EvalConfig(chance_success=1 / 3),
     )
 
