@@ -1,5 +1,6 @@
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,15 @@ def test_an_interrupt_finishes_the_round_and_saves(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """A background job of a shell starts with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     settings = cue_config(("rgb",), algo={"total_steps": 10_000})
     training = Training(settings, open_run(settings, tmp_path, OnExisting.FAIL))

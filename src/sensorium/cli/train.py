@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from sensorium.analysis import Summary
     from sensorium.trainers.config import TrainConfig
     from sensorium.trainers.training import Progress as RunProgress
+
+DEFAULT_RUNS = Path("runs")
 
 EXAMPLES = """examples:
   sensorium train quickstart
@@ -35,7 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic"
     )
     parser.add_argument("--config", type=Path, action="append", default=[], help="YAML laid over the preset")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all runs (default: runs)")
+    parser.add_argument("--runs", type=Path, default=DEFAULT_RUNS, help="folder of all runs (default: runs)")
     parser.add_argument(
         "--on-existing",
         choices=("fail", "resume", "restart"),
@@ -60,14 +63,21 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True, quiet=args.json)
     summary, run_dir = run_training(config, args.runs, OnExisting(args.on_existing), console)
     if summary is None:
-        flags = " ".join([args.preset, *(f"--config {p}" for p in args.config), *args.overrides])
-        print(f"interrupted · checkpoint saved · go on with: sensorium train {flags} --on-existing resume")
+        print(f"interrupted · checkpoint saved · go on with: {_resume_command(args)}")
         return 130
     if args.json:
         print(json.dumps(summary.model_dump(mode="json") | {"run": str(run_dir)}))
     else:
         print(closing_line(summary, run_dir))
     return 0
+
+
+def _resume_command(args: argparse.Namespace) -> str:
+    """The same command with `--on-existing resume`, quoted for a shell."""
+    files = [part for path in args.config for part in ("--config", str(path))]
+    runs = [] if args.runs == DEFAULT_RUNS else ["--runs", str(args.runs)]
+    words = ["sensorium", "train", args.preset, *files, *runs, *args.overrides, "--on-existing", "resume"]
+    return shlex.join(words)
 
 
 def resolve_config(preset: str, files: list[Path], overrides: list[str]) -> "TrainConfig":
