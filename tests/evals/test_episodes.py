@@ -54,10 +54,8 @@ def test_every_world_plays_equally_many_episodes_and_the_same_ones_again() -> No
     assert len(first.finished) == 24  # rounded up to a multiple of 8 worlds
     assert first == again
     assert max(Counter(episode.seed for episode in first.finished).values()) == 1
-    other = play_episodes(made.agent, made.env, episodes=20, seed=8)
-    assert {e.seed for e in other.finished}.isdisjoint({e.seed for e in first.finished} - {0}) or (
-        other.finished != first.finished
-    )
+    other = play_episodes(made.agent, made.env, episodes=20, seed=1_000)
+    assert {e.seed for e in other.finished}.isdisjoint({e.seed for e in first.finished})
 
 
 def test_broken_episodes_are_counted_apart_and_stop_a_hopeless_evaluation() -> None:
