@@ -58,6 +58,21 @@ def test_a_mistake_is_one_clear_paragraph(
     assert not (tmp_path / "runs").exists() or not any((tmp_path / "runs").iterdir())
 
 
+def test_a_folder_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["train", "quickstart", "--runs", str(tmp_path / "file" / "runs")]) == 2
+    error = capsys.readouterr().err
+    assert "Not a directory" in error
+    assert "Traceback" not in error
+
+
+def test_a_setting_is_not_taken_for_an_abbreviated_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "quickstart", "--run", "elsewhere", "--dry-run"]) == 2
+    assert "Unknown setting 'run'" in capsys.readouterr().err
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sensorium.cli.main", "--debug", "train", "quikstart"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

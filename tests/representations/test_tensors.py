@@ -128,3 +128,24 @@ def test_text_needs_an_encoder() -> None:
 def test_sensor_inputs_survive_json() -> None:
     for one in (RGB, SPEECH, TEXT):
         assert SensorInput.parse(one.describe()) == one
+
+
+def test_the_reading_of_an_absent_sensor_is_never_read() -> None:
+    r = representer(RGB, SPEECH, TEXT)
+    frames = np.full((3, *RGB.shape), 200, RGB.dtype)
+    seen = observation(rgb=frames, speech=speech(1, 2, 3), instruction=("a", "b", "c"))
+    for name in ("rgb", "speech", "instruction"):
+        seen["present"][name] = np.array([1, 0, 1])
+    seen["speech"][1] = np.nan
+    first = r(seen, NOW, ALL)
+    assert first.present.tolist() == [[True] * 3, [False] * 3, [True] * 3]
+    assert not first.dense["rgb"][1].any()
+    assert torch.isfinite(first.tables["speech"].values).all()
+    assert not first.tables["instruction"].mask[first.rows["instruction"][1]].any()
+    # once it delivers, in the middle of the episode, it is read
+    for name in ("rgb", "speech", "instruction"):
+        seen["present"][name] = np.ones(3, np.int64)
+    seen["speech"][1] = 2.0
+    then = r(seen, NOW, NONE)
+    assert (then.dense["rgb"] == 200).all()
+    assert (then.tables["speech"].values[then.rows["speech"][1]] == 2.0).all()

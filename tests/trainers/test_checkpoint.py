@@ -66,8 +66,9 @@ def test_round_trip_is_bit_for_bit(tmp_path: Path) -> None:
     difference = save_checkpoint(path, learner, {"env_steps": 64, "note": "x"})
     assert 0 <= difference < 1e-4
     fresh = trained(cue_config(("rgb", "instruction", "proprio"), ActionKind.HYBRID, seed=5), rounds=0)
-    counters = load_learner(path, fresh)
-    assert counters == {"env_steps": 64, "note": "x"}
+    state = load_learner(path, fresh)
+    assert state["counters"] == {"env_steps": 64, "note": "x"}
+    assert state["onnx_max_abs_diff"] == difference
     a, b = everything(learner), everything(fresh)
     assert set(a) == set(b)
     assert any(name.endswith("exp_avg_sq") for name in a)

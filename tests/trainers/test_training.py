@@ -176,3 +176,11 @@ def test_a_full_disk_stops_with_the_earlier_checkpoint_intact(
     monkeypatch.undo()
     assert [path.name[-3:] for path in (run / "checkpoints").iterdir()] == ["064"]
     assert train(run, settings).env_steps == 192
+
+
+def test_going_on_with_a_finished_run_reports_what_its_checkpoint_says(tmp_path: Path) -> None:
+    run = open_run(config(), tmp_path, OnExisting.FAIL)
+    first = Training(config(), run).run(lambda _: None)
+    again = Training(config(), run).run(lambda _: None)
+    assert (again.env_steps, again.checkpoint) == (first.env_steps, first.checkpoint)
+    assert again.onnx_max_abs_diff == first.onnx_max_abs_diff

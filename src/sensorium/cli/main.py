@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     try:
         status: int = args.run(args)
-    except SensoriumError as error:
+    except (SensoriumError, OSError) as error:  # OSError: a full disk, a read-only folder
         if args.debug:
             raise
         print(f"sensorium: {error}", file=sys.stderr)

@@ -33,6 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="train an agent and report what each of its senses is worth",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # --run must not be taken for --runs: other flags are settings
     )
     parser.add_argument(
         "preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic"

@@ -111,7 +111,7 @@ class TensorRepresenter:
         self.device = device
         self._tables = {sensor.name: _Table() for sensor in inputs if sensor.tabled}
         self._encoded: dict[str, TableRows] = {}
-        self._latest_rows: dict[str, Tensor] = {}
+        self._latest: dict[str, tuple[Tensor, np.ndarray]] = {}
 
     def __call__(
         self,
@@ -125,7 +125,9 @@ class TensorRepresenter:
             observation: As from `MultiModalVectorEnv`; every leaf has a row per world.
             now_s: Time since each world's episode began, seconds.
             starts: Worlds whose episode begins with this observation: readings that are constant within
-                an episode are looked up again only there.
+                an episode are looked up again only there, and where presence changes.
+
+        The reading of an absent sensor is never read: a zero (an empty text) stands in for whatever it holds.
 
         Raises:
             PolicyError: A sensor that the policy was built for is not in the observation.
@@ -138,9 +140,10 @@ class TensorRepresenter:
                     f"The policy perceives {sensor.name!r}, which the observation lacks; it holds "
                     f"{', '.join(sorted(set(observation) - {'present', 'timestamp_s'}))}."
                 )
-            reading = observation[sensor.name]
+            here = observation["present"][sensor.name] > 0
+            reading = _present_only(observation[sensor.name], here)
             if sensor.tabled:
-                rows[sensor.name] = self._rows(sensor, reading, starts)
+                rows[sensor.name] = self._rows(sensor, reading, starts, here)
             else:
                 dense[sensor.name] = torch.from_numpy(np.ascontiguousarray(reading)).to(self.device)
         names = [sensor.name for sensor in self.inputs]
@@ -176,19 +179,27 @@ class TensorRepresenter:
         """Drop all table rows; rows handed out before are void."""
         self._tables = {name: _Table() for name in self._tables}
         self._encoded = {}
-        self._latest_rows = {}
+        self._latest = {}
 
-    def _rows(self, sensor: SensorInput, reading: Any, starts: Bool[np.ndarray, " batch"]) -> Tensor:
+    def _rows(
+        self,
+        sensor: SensorInput,
+        reading: Any,
+        starts: Bool[np.ndarray, " batch"],
+        here: Bool[np.ndarray, " batch"],
+    ) -> Tensor:
         table = self._tables[sensor.name]
-        latest = self._latest_rows.get(sensor.name)
-        if latest is None or sensor.modality is Modality.TEXT:
-            latest = torch.tensor([table.row(one) for one in reading], device=self.device)
-        elif starts.any():
-            latest = latest.clone()
-            for world in np.flatnonzero(starts):
-                latest[world] = table.row(reading[world])
-        self._latest_rows[sensor.name] = latest
-        return latest
+        if sensor.modality is Modality.TEXT or sensor.name not in self._latest:
+            rows = torch.tensor([table.row(one) for one in reading], device=self.device)
+        else:
+            rows, before = self._latest[sensor.name]
+            changed = np.flatnonzero(starts | (here != before))
+            if len(changed):
+                rows = rows.clone()
+                for world in changed:
+                    rows[world] = table.row(reading[world])
+        self._latest[sensor.name] = (rows, here)
+        return rows
 
     def _encode(self, sensor: SensorInput, readings: list[Any]) -> TableRows:
         if sensor.modality is Modality.TEXT:
@@ -200,6 +211,14 @@ class TensorRepresenter:
             values = torch.from_numpy(np.stack(readings).astype(np.float32))
             mask = torch.ones(len(readings), 1, dtype=torch.bool)
         return TableRows(values.to(self.device), mask.to(self.device))
+
+
+def _present_only(reading: Any, here: Bool[np.ndarray, " batch"]) -> Any:
+    if here.all():
+        return reading
+    if isinstance(reading, np.ndarray):
+        return np.where(here.reshape(-1, *[1] * (reading.ndim - 1)), reading, np.zeros((), reading.dtype))
+    return [one if present else "" for one, present in zip(reading, here, strict=True)]
 
 
 def _joined(old: TableRows, new: TableRows) -> TableRows:

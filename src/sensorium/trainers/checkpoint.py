@@ -115,7 +115,7 @@ def load_policy(path: Path, policy: ActorCritic) -> dict[str, Any]:
 
 
 def load_learner(path: Path, learner: PPO) -> dict[str, Any]:
-    """Load everything that training needs to go on; returns the loop's counters.
+    """Load everything that training needs to go on; returns what `state.json` holds.
 
     Raises:
         CheckpointError: A file is missing or corrupt, or the weights are of another architecture.
@@ -125,8 +125,7 @@ def load_learner(path: Path, learner: PPO) -> dict[str, Any]:
     learner.generator.set_state(_read_tensors(path, "random.safetensors", state)["generator"])
     learner.state.kl_coef = float(state["kl_coef"])
     learner.state.skipped = int(state["skipped_updates"])
-    counters: dict[str, Any] = state["counters"]
-    return counters
+    return state
 
 
 def _optimizer_tensors(learner: PPO) -> dict[str, Tensor]:

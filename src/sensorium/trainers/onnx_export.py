@@ -147,7 +147,8 @@ def _schema(module: _Exported, path: Path, difference: float) -> dict[str, Any]:
             "parameter_mask": None if mask is None else mask.int().tolist(),
         },
         "usage": "Feed next_* back as the state; set starts where an episode begins; start from zeros. "
-        "present has one column per sensor. A continuous action is mean, clipped to [-1, 1].",
+        "present has one column per sensor; feed zeros as the reading of an absent one. A continuous "
+        "action is mean, clipped to [-1, 1].",
     }
 
 

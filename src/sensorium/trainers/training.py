@@ -75,10 +75,10 @@ class Training:
         self.onnx_max_abs_diff = float("nan")
         self.checkpoint = latest_checkpoint(run)
         if self.checkpoint is not None:
-            counters = load_learner(self.checkpoint, self.learner)
-            self.env_steps = int(counters["env_steps"])
-            self.wall_s = float(counters["wall_s"])
-            self.onnx_max_abs_diff = float(counters.get("onnx_max_abs_diff", float("nan")))
+            state = load_learner(self.checkpoint, self.learner)
+            self.env_steps = int(state["counters"]["env_steps"])
+            self.wall_s = float(state["counters"]["wall_s"])
+            self.onnx_max_abs_diff = float(state["onnx_max_abs_diff"])
         self._recent: deque[FinishedEpisode] = deque(maxlen=RECENT_EPISODES)
         self._stopwatch = Stopwatch()
 
