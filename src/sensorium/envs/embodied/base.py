@@ -97,7 +97,10 @@ class Backend(Protocol):
     action: ActionSpec
 
     def reset(self, seeds: NDArray[np.uint64], mask: NDArray[np.bool_]) -> None:
-        """Start a new episode in each world where `mask` is True; `seeds[i]` alone decides world i."""
+        """Start a new episode in each world where `mask` is True; `seeds[i]` alone decides world i.
+
+        A backend may put it off until the next `step` or reading, to let other worlds act meanwhile.
+        """
         ...
 
     def step(

@@ -111,8 +111,7 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
         return observation, float(outcome.reward[0]), terminated, truncated, info
 
     def _perceive(self, started: NDArray[np.bool_]) -> Observation:
-        rows: Observation = _first_row(self.worlds.observe(started))
-        return rows
+        return _first_row(self.worlds.observe(started))
 
     def _info(self, status: str) -> dict[str, Any]:
         return {"status": status, "episode_seed": int(self.worlds.episode_seeds[0])}
@@ -139,12 +138,12 @@ def _batch_of_one(action: Any) -> Any:
     return np.asarray(action)[None]
 
 
-def _first_row(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _first_row(item) for key, item in value.items()}
-    row = value[0]
-    # A Box of shape () holds arrays; Gymnasium warns about plain floats.
-    return np.asarray(row) if isinstance(row, np.floating) else row
+def _first_row(observation: Observation) -> Observation:
+    """World 0's observation. A time is an array of shape (), as its Box demands, not a plain float."""
+    row = {name: reading[0] for name, reading in observation.items() if not isinstance(reading, dict)}
+    row["present"] = {name: present[0] for name, present in observation["present"].items()}
+    row["timestamp_s"] = {name: time_s[0, ...] for name, time_s in observation["timestamp_s"].items()}
+    return row
 
 
 def register_envs() -> None:

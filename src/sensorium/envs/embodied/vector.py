@@ -81,12 +81,10 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
         self, actions: Any
     ) -> tuple[Observation, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Advance every world by one control step; worlds that had ended start their next episode."""
-        starting = self._ended.copy()
-        outcome = self.worlds.step(actions, ~starting)
+        starting = self._ended
+        outcome = self.worlds.step(actions, ~starting, starting)
+        self._returns[starting] = 0.0
         self._returns += outcome.reward
-        if starting.any():
-            self.worlds.reset(starting)
-            self._returns[starting] = 0.0
         self._ended = outcome.terminated | outcome.truncated
         observation = self._perceive(starting)
         return observation, outcome.reward, outcome.terminated, outcome.truncated, self._info(outcome.status)

@@ -35,6 +35,11 @@ class _SensorClock:
     period_steps: int
     held: Reading | None = None
 
+    @property
+    def always_due(self) -> bool:
+        """Every step brings a new reading."""
+        return self.period_steps == 1 and not self.spec.per_episode
+
 
 def observation_space(specs: dict[str, SensorSpec]) -> spaces.Dict:
     """Space of one world's observation: the sensors, `present` and `timestamp_s` per sensor."""
@@ -72,7 +77,9 @@ class Worlds:
         self._episode_count = np.zeros(num_envs, np.int64)
         self.episode_seeds = np.zeros(num_envs, np.uint64)
         self._clocks = [self._clock(spec) for spec in self.sensors.values()]
-        self._timestamps = {name: np.zeros(num_envs, np.float32) for name in self.sensors}
+        self._always_due = [m for m, clock in enumerate(self._clocks) if clock.always_due]
+        self._timestamps = np.zeros((len(self._clocks), num_envs), np.float32)
+        self._running = np.full(num_envs, EpisodeStatus.RUNNING.value, dtype="<U9")
 
     def _clock(self, spec: SensorSpec) -> _SensorClock:
         control_hz = self.backend.control_hz
@@ -98,23 +105,33 @@ class Worlds:
         self._episode_count[mask] += 1
         self.step_count[mask] = 0
 
-    def step(self, action: Any, active: NDArray[np.bool_]) -> WorldsStep:
+    def step(
+        self, action: Any, active: NDArray[np.bool_], starting: NDArray[np.bool_] | None = None
+    ) -> WorldsStep:
         """Advance the active worlds by one control step.
 
         Args:
             action: A batch of actions of `action_space`, (N, ...) each leaf.
             active: (N,) which worlds advance; the action of the others is ignored.
+            starting: (N,) worlds, not active, that begin their next episode. Not a call of its own, because
+                some backends take long to begin one and let the others act meanwhile.
+
+        Raises:
+            ConfigError: The action is not in `action_space`; nothing has happened then.
         """
         discrete, continuous = self._split(action)
+        if starting is not None and starting.any():
+            self.reset(starting)
         outcome = self.backend.step(discrete, continuous, active)
         self.step_count[active] += 1
         at_limit = active & (self.step_count >= self.config.max_episode_steps)
         truncated = (at_limit & ~outcome.terminated) | outcome.failed
-        status = np.full(self.num_envs, EpisodeStatus.RUNNING.value, dtype="<U9")
-        status[truncated] = EpisodeStatus.TRUNCATED.value
-        status[outcome.terminated] = EpisodeStatus.FAILURE.value
-        status[(outcome.terminated | truncated) & outcome.success] = EpisodeStatus.SUCCESS.value
-        status[outcome.failed] = EpisodeStatus.ERROR.value
+        status = self._running.copy()
+        if (outcome.terminated | truncated).any():
+            status[truncated] = EpisodeStatus.TRUNCATED.value
+            status[outcome.terminated] = EpisodeStatus.FAILURE.value
+            status[(outcome.terminated | truncated) & outcome.success] = EpisodeStatus.SUCCESS.value
+            status[outcome.failed] = EpisodeStatus.ERROR.value
         return WorldsStep(outcome.reward, outcome.terminated & ~outcome.failed, truncated, status)
 
     def observe(self, started: NDArray[np.bool_]) -> Observation:
@@ -126,14 +143,19 @@ class Worlds:
         now_s = (self.step_count / self.backend.control_hz).astype(np.float32)
         readings = self.backend.observe()
         observation: Observation = {}
-        for clock in self._clocks:
+        self._timestamps[self._always_due] = now_s
+        for m, clock in enumerate(self._clocks):
             name = clock.spec.name
+            if clock.always_due:
+                observation[name] = readings[name]
+                continue
             due = started | (self.step_count % clock.period_steps == 0)
             observation[name] = _hold(clock, readings[name], due)
             refresh = started if clock.spec.per_episode else due
-            self._timestamps[name] = np.where(refresh, now_s, self._timestamps[name])
-        observation["present"] = {name: np.ones(self.num_envs, np.int64) for name in self.sensors}
-        observation["timestamp_s"] = dict(self._timestamps)
+            self._timestamps[m, refresh] = now_s[refresh]
+        present = np.ones(self._timestamps.shape, np.int64)
+        observation["present"] = dict(zip(self.sensors, present, strict=True))
+        observation["timestamp_s"] = dict(zip(self.sensors, self._timestamps.copy(), strict=True))
         return observation
 
     def _split(self, action: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.float32] | None]:
@@ -147,7 +169,7 @@ class Worlds:
 
     def _options(self, value: Any) -> NDArray[np.int64]:
         options = np.asarray(value, np.int64).reshape(self.num_envs)
-        if options.min() < 0 or options.max() >= self.action.num_options:
+        if options.view(np.uint64).max() >= self.action.num_options:  # a negative one reads as a huge one
             raise ConfigError(
                 f"Discrete action out of range: found {options.min()} to {options.max()}; "
                 f"{self.config.task} has {self.action.num_options} options: "

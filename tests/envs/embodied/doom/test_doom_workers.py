@@ -58,6 +58,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[DoomBackend]:
     options: dict[str, Any] = {"num_workers": 2, **getattr(request, "param", {})}
     backend = DoomBackend(CONFIG, DoomOptions(**options), 3)
     backend.reset(np.arange(3, dtype=np.uint64), EVERYONE)
+    backend.observe()  # the episodes have begun
     yield backend
     backend.close()
 
@@ -118,8 +119,9 @@ def test_failures_in_a_row_stop_the_run(backend: DoomBackend) -> None:
     os.kill(pool.worker_pids[0], signal.SIGKILL)
     backend.step(NOTHING, None, EVERYONE)
     os.kill(pool.worker_pids[0], signal.SIGKILL)
+    backend.reset(np.arange(3, dtype=np.uint64), EVERYONE)
     with pytest.raises(EnvError, match=r"2 times in a row.*SIGKILL"):
-        backend.reset(np.arange(3, dtype=np.uint64), EVERYONE)
+        backend.observe()
 
 
 def test_error_in_a_worker_carries_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

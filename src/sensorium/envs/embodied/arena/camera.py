@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.geometry import wall_distance
 from sensorium.envs.embodied.arena.state import Rules, State
+from sensorium.envs.embodied.compiled import compiled
 
 MAX_DEPTH_M = 10.0
 """Depth readings are clipped here."""

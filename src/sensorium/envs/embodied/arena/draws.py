@@ -6,7 +6,7 @@ Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
+from sensorium.envs.embodied.compiled import compiled
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
+from sensorium.envs.embodied.compiled import compiled
 
 Walls = NDArray[np.uint8]
 """(cells + 2, cells + 2) indexed [y, x], 1 where there is wall; see `State.walls`."""

@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.draws import integer, shuffle, uniform
 from sensorium.envs.embodied.arena.geometry import disc_is_free, is_visible
 from sensorium.envs.embodied.arena.paths import fill_field, walking_distance
@@ -18,6 +17,7 @@ from sensorium.envs.embodied.arena.state import (
     Rules,
     State,
 )
+from sensorium.envs.embodied.compiled import compiled
 
 _ATTEMPTS = 400
 _TRIES_PER_PLACE = 60

@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.geometry import disc_is_free, push_out_of_walls
 from sensorium.envs.embodied.arena.paths import walking_distance
 from sensorium.envs.embodied.arena.state import (
@@ -17,6 +16,7 @@ from sensorium.envs.embodied.arena.state import (
     Rules,
     State,
 )
+from sensorium.envs.embodied.compiled import compiled
 
 
 @compiled

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.envs.embodied.arena.camera import CAMERA_HEIGHT_M
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.paths import spread
 from sensorium.envs.embodied.arena.state import CONTROL_HZ
+from sensorium.envs.embodied.compiled import compiled
 
 FORWARD, TURN_LEFT, TURN_RIGHT = 0, 1, 2
 

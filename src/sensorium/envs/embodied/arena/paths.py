@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.geometry import disc_is_free
 from sensorium.envs.embodied.arena.state import AGENT_RADIUS_M, NODES_PER_CELL, REACH_M, Rules, State
+from sensorium.envs.embodied.compiled import compiled
 
 _CLEARANCE_M = 0.05
 

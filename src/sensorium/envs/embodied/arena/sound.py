@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.geometry import is_visible
 from sensorium.envs.embodied.arena.state import CONTROL_HZ, Rules, State
+from sensorium.envs.embodied.compiled import compiled
 from sensorium.features.audio import MEL_FLOOR, log_mel, mel_filterbank
 
 SOUND_SAMPLE_RATE_HZ = 16_000

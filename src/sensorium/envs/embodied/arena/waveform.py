@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.envs.embodied.arena.compiled import compiled
 from sensorium.envs.embodied.arena.sound import (
     FRAMES_PER_STEP,
     RAMP_SAMPLES,
@@ -15,6 +14,7 @@ from sensorium.envs.embodied.arena.sound import (
     source_at,
 )
 from sensorium.envs.embodied.arena.state import CONTROL_HZ, Rules, State
+from sensorium.envs.embodied.compiled import compiled
 
 SAMPLES_PER_STEP = round(SOUND_SAMPLE_RATE_HZ / CONTROL_HZ)
 HEAD_RADIUS_M = 0.0875

@@ -91,27 +91,19 @@ class DoomBackend:
             )
         self._seeds = np.zeros(num_envs, np.uint64)
         self._broken = np.ones(num_envs, np.bool_)
+        self._starting = np.zeros(num_envs, np.bool_)
+        self._nobody = np.zeros(num_envs, np.bool_)
 
     def reset(self, seeds: NDArray[np.uint64], mask: NDArray[np.bool_]) -> None:
         """Start a new episode in each world where `mask` is True; `seeds[i]` alone decides world i.
 
-        A worker that dies meanwhile is started again and asked again.
-
-        Raises:
-            EnvError: A worker failed `max_failures` times in a row.
+        The engines begin it with the next call that needs them. Where that is `step`, some worlds begin
+        (which takes ten times as long as a step) while others act, and nobody waits twice.
         """
-        arrays = self.games.arrays
         for world in np.flatnonzero(mask).tolist():
             self._instructions.pick(world, int(seeds[world]))
         self._seeds[mask] = seeds[mask]
-        arrays["seed"][:] = self._seeds
-        waiting = mask.copy()
-        while waiting.any():
-            arrays["command"][:] = np.where(waiting, RESET, IDLE)
-            lost = self.games.run()
-            self._broken |= lost
-            self._broken[waiting & ~lost] = False
-            waiting = mask & self._broken
+        self._starting |= mask
 
     def step(
         self,
@@ -125,10 +117,12 @@ class DoomBackend:
             EnvError: A worker failed `max_failures` times in a row.
         """
         arrays = self.games.arrays
-        moving = active & ~self._broken
-        arrays["command"][:] = np.where(moving, STEP, IDLE)
         arrays["buttons"][:] = self._table.press(discrete, continuous)
-        self._broken |= self.games.run()
+        # An active world whose episode has not begun yet must begin it before it can act.
+        self._begin(self._starting & active)
+        moving = active & ~self._broken
+        self._run(moving, self._starting)
+        self._begin(self._starting)  # those whose worker has just died
         alive = moving & ~self._broken
         return BackendStep(
             reward=np.where(alive, arrays["reward"], np.float32(0.0)),
@@ -137,8 +131,30 @@ class DoomBackend:
             failed=active & self._broken,
         )
 
+    def _begin(self, worlds: NDArray[np.bool_]) -> None:
+        """Begin the episodes of `worlds`; a worker that dies meanwhile is started again and asked again.
+
+        Raises:
+            EnvError: A worker failed `max_failures` times in a row.
+        """
+        while (worlds & self._starting).any():
+            self._run(self._nobody, worlds & self._starting)
+
+    def _run(self, moving: NDArray[np.bool_], starting: NDArray[np.bool_]) -> None:
+        """Let some worlds act and others begin their episode, and note which were lost."""
+        arrays = self.games.arrays
+        arrays["seed"][:] = self._seeds
+        commands = np.where(moving, STEP, IDLE)
+        commands[starting] = RESET
+        arrays["command"][:] = commands
+        lost = self.games.run()
+        begun = starting & ~lost
+        self._broken = (self._broken & ~begun) | lost
+        self._starting = self._starting & ~begun
+
     def observe(self) -> Mapping[str, Reading]:
         """Read every sensor in every world; fresh arrays. A failed world keeps its last reading."""
+        self._begin(self._starting)
         arrays = self.games.arrays
         readings: dict[str, Reading] = {}
         for name in self.sensors:
@@ -154,12 +170,14 @@ class DoomBackend:
 
     def render(self, world: int) -> NDArray[np.uint8]:
         """The engine's last picture of a world at its own resolution, (height, width, 3) RGB."""
+        self._begin(self._starting)
         self.games.ask(PICTURE, world)
         picture: NDArray[np.uint8] = self.games.arrays["picture"][world % self._num_workers].copy()
         return picture
 
     def describe(self, world: int) -> Mapping[str, Any]:
         """Task, seed, position in map units, angle in degrees, health, kills; objects if enabled."""
+        self._begin(self._starting)
         truth: dict[str, Any] = json.loads(self.games.ask(DESCRIBE, world))
         said = self._instructions.describe(world) | {"rate_wpm": self._rate_wpm}
         return {"task": self._task, "seed": int(self._seeds[world])} | said | truth

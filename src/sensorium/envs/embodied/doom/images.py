@@ -1,7 +1,9 @@
-"""The engine's picture to a small square one, in a few NumPy calls (about 30 us from 160x120 to 48x48)."""
+"""The engine's picture to a small square one."""
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sensorium.envs.embodied.compiled import compiled
 
 DEPTH_M_PER_COUNT = 7.25 / 32.0
 """Metres per count of the engine's 8-bit depth: 7.25 map units, measured, at 32 map units to the metre."""
@@ -26,44 +28,69 @@ class Shrinker:
 
     def __init__(self, resolution: tuple[int, int], size: int) -> None:
         width, height = resolution
-        self._source = (height, width * 3)
         self._rows = _taps(height, size)
-        columns = _taps(width, size)
-        self._columns = [(3 * column[:, None] + np.arange(3)).ravel() for column in columns]
-        self._count = len(self._rows) * len(columns)
-        sum_dtype = np.uint16 if self._count * 256 <= 65536 else np.uint32
-        self._row = np.empty((size, width * 3), np.uint8)
-        self._tall = np.empty((size, width * 3), sum_dtype)
-        self._tap = np.empty((size, size * 3), sum_dtype)
-        self._total = np.empty((size, size * 3), sum_dtype)
-        centre_rows, centre_columns = _centres(height, size), _centres(width, size)
-        self._nearest = (centre_rows[:, None] * width + centre_columns).ravel()
+        self._columns = _taps(width, size)
+        count = self._rows.shape[0] * self._columns.shape[0]
+        # Looking the mean up is several times faster than dividing, and as exact.
+        self._means = ((np.arange(255 * count + 1) + count // 2) // count).astype(np.uint8)
+        self._sums = np.empty(width * 3, np.uint32)
+        self._centre_rows, self._centre_columns = _centres(height, size), _centres(width, size)
 
     def rgb(self, picture: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Shrink (height, width, 3) into `out` (size, size, 3)."""
-        source, tall, total = picture.reshape(self._source), self._tall, self._total
-        for tap, rows in enumerate(self._rows):
-            source.take(rows, axis=0, out=self._row, mode="clip")
-            np.copyto(tall, self._row) if tap == 0 else np.add(tall, self._row, out=tall)
-        tall.take(self._columns[0], axis=1, out=total, mode="clip")
-        for columns in self._columns[1:]:
-            tall.take(columns, axis=1, out=self._tap, mode="clip")
-            np.add(total, self._tap, out=total)
-        total += self._count // 2
-        total //= self._count
-        out[...] = total.reshape(out.shape)
+        lines = picture.reshape(len(picture), -1)
+        _mean_pixels(lines, self._rows, self._columns, self._means, self._sums, out)
 
     def depth(self, picture: NDArray[np.uint8], out: NDArray[np.float32]) -> None:
         """Shrink (height, width) counts into `out` (size, size, 1) metres."""
-        counts = picture.reshape(-1).take(self._nearest)
-        out[...] = _METRES.take(counts).reshape(out.shape)
+        _nearest_metres(picture, self._centre_rows, self._centre_columns, _METRES, out)
 
 
-def _taps(length: int, size: int) -> list[NDArray[np.intp]]:
-    """Source indices of each target pixel: as many arrays as whole source pixels fit into its footprint."""
+@compiled
+def _mean_pixels(
+    lines: NDArray[np.uint8],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    means: NDArray[np.uint8],
+    sums: NDArray[np.uint32],
+    out: NDArray[np.uint8],
+) -> None:
+    for i in range(out.shape[0]):
+        sums[:] = 0
+        for tap in range(rows.shape[0]):
+            line = lines[rows[tap, i]]
+            for k in range(sums.shape[0]):
+                sums[k] = np.uint32(sums[k] + np.uint32(line[k]))  # kept narrow, so that it is vectorised
+        for j in range(out.shape[1]):
+            red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
+            for tap in range(columns.shape[0]):
+                k = 3 * columns[tap, j]
+                red += sums[k]
+                green += sums[k + 1]
+                blue += sums[k + 2]
+            out[i, j, 0], out[i, j, 1], out[i, j, 2] = means[red], means[green], means[blue]
+
+
+@compiled
+def _nearest_metres(
+    picture: NDArray[np.uint8],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    metres: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    for i in range(out.shape[0]):
+        line = picture[rows[i]]
+        for j in range(out.shape[1]):
+            out[i, j, 0] = metres[line[columns[j]]]
+
+
+def _taps(length: int, size: int) -> NDArray[np.intp]:
+    """(taps, size) source indices of each target pixel: as many as whole pixels fit into its footprint."""
     count = max(1, length // size)
     first = np.rint((np.arange(size) + 0.5) * length / size - count / 2).astype(np.intp)
-    return [np.clip(first + tap, 0, length - 1) for tap in range(count)]
+    taps: NDArray[np.intp] = np.clip(first + np.arange(count)[:, None], 0, length - 1)
+    return taps
 
 
 def _centres(length: int, size: int) -> NDArray[np.intp]:

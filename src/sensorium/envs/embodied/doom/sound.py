@@ -5,9 +5,9 @@ faster on a path that runs in every step of every world.
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from sensorium.envs.embodied.compiled import compiled
 from sensorium.envs.embodied.doom.settings import GameSettings
 from sensorium.features.audio import MEL_FLOOR, mel_filterbank
 
@@ -25,17 +25,10 @@ class StepSound:
         hop, frames, n_fft = settings.samples_per_tic, settings.frame_skip, settings.n_fft
         self._waveform_wanted = settings.waveform
         self._hop = hop
-        self._samples = np.zeros((2, hop * (frames + 1)), np.float32)
-        row, item = self._samples.strides
-        self._windows = as_strided(
-            self._samples[:, 2 * hop - n_fft :], (2, frames, n_fft), (row, hop * item, item), writeable=False
-        )
         hann = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(n_fft) / n_fft)
         self._weights = (hann / (0.5 * hann.sum()) / 32768.0).astype(np.float32)
-        # Real and imaginary parts lie side by side: each filter weight is needed twice.
-        self._filters = np.repeat(
-            mel_filterbank(settings.sample_rate_hz, n_fft, settings.n_mels).T, 2, axis=0
-        )
+        self._filters = mel_filterbank(settings.sample_rate_hz, n_fft, settings.n_mels)
+        self._first, self._last = _extents(self._filters)
         self._windowed = np.empty((2, frames, n_fft), np.float32)
         self._spectrum = np.empty((2, frames, n_fft // 2 + 1), np.complex64)
 
@@ -47,13 +40,56 @@ class StepSound:
             out: (2, samples of frame_skip tics) in [-1, 1], or (2, frame_skip, n_mels) log-mel.
         """
         if self._waveform_wanted:
-            np.multiply(samples[self._hop :].T, np.float32(1.0 / 32768.0), out=out)
+            _scale(samples[self._hop :], out)
             return
-        self._samples[...] = samples.T
-        np.multiply(self._windows, self._weights, out=self._windowed)
+        _cut_windows(samples, self._hop, self._weights, self._windowed)
         np.fft.rfft(self._windowed, axis=-1, out=self._spectrum)  # type: ignore[arg-type] # complex64 works
-        parts = self._spectrum.view(np.float32)
-        np.multiply(parts, parts, out=parts)
-        mel = parts @ self._filters
-        np.maximum(mel, np.float32(MEL_FLOOR), out=mel)
-        np.log(mel, out=out)
+        _log_mel(self._spectrum, self._filters, self._first, self._last, np.float32(MEL_FLOOR), out)
+
+
+def _extents(filters: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First bin of each filter that is not zero, and the one after its last."""
+    used = filters > 0
+    first = used.argmax(axis=1)
+    return first, filters.shape[1] - used[:, ::-1].argmax(axis=1)
+
+
+@compiled
+def _scale(samples: NDArray[np.int16], out: NDArray[np.float32]) -> None:
+    for ear in range(2):
+        for i in range(samples.shape[0]):
+            out[ear, i] = samples[i, ear] * np.float32(1.0 / 32768.0)
+
+
+@compiled
+def _cut_windows(
+    samples: NDArray[np.int16], hop: int, weights: NDArray[np.float32], windowed: NDArray[np.float32]
+) -> None:
+    n_fft = weights.shape[0]
+    for ear in range(2):
+        for frame in range(windowed.shape[1]):
+            start = (frame + 2) * hop - n_fft
+            for i in range(n_fft):
+                windowed[ear, frame, i] = samples[start + i, ear] * weights[i]
+
+
+@compiled
+def _log_mel(
+    spectrum: NDArray[np.complex64],
+    filters: NDArray[np.float32],
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+    floor: np.float32,
+    out: NDArray[np.float32],
+) -> None:
+    power = np.empty(spectrum.shape[2], np.float32)
+    for ear in range(2):
+        for frame in range(spectrum.shape[1]):
+            for k in range(power.shape[0]):
+                bin_ = spectrum[ear, frame, k]
+                power[k] = bin_.real * bin_.real + bin_.imag * bin_.imag
+            for mel in range(filters.shape[0]):
+                total = np.float32(0.0)
+                for k in range(first[mel], last[mel]):
+                    total += power[k] * filters[mel, k]
+                out[ear, frame, mel] = np.log(max(total, floor))

@@ -1,4 +1,4 @@
-"""The one way in which the arena compiles its loops."""
+"""The one way in which backends compile their loops."""
 
 import inspect
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from sensorium.core import require
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_numba = require("numba", extra="rl", purpose="the arena backend")
+_numba = require("numba", extra="rl", purpose="the compiled loops of embodied environments")
 
 
 def compiled(function: FunctionT) -> FunctionT:
