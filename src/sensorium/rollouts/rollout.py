@@ -128,7 +128,8 @@ class Rollout:
             used, rows[name] = torch.unique(self.rows[name][:, envs], return_inverse=True)
             tables[name] = TableRows(table.values[used], table.mask[used])
         return SequenceBatch(
-            dense={name: reading[:, envs] for name, reading in self.dense.items()},
+            # index_select copies whole readings, indexing copies single elements.
+            dense={name: reading.index_select(1, envs) for name, reading in self.dense.items()},
             rows=rows,
             tables=tables,
             present=self.present[:, envs],

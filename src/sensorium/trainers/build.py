@@ -6,6 +6,7 @@ import torch
 
 from sensorium.core import ConfigError, Modality, derive_seed
 from sensorium.envs.embodied import MultiModalVectorEnv, SensorSpec
+from sensorium.envs.embodied.augment import AugmentConfig
 from sensorium.features.base import FrozenTextEncoder
 from sensorium.features.text_encoder import build_text_encoder
 from sensorium.policies import ActionHeads, ActorCritic
@@ -39,9 +40,18 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def build_env(config: TrainConfig, num_envs: int | None = None) -> MultiModalVectorEnv:
-    """Build the worlds of a run; `num_envs` overrides the algorithm's number."""
-    return MultiModalVectorEnv(config.env, num_envs or config.algo.num_envs)
+def build_env(
+    config: TrainConfig, num_envs: int | None = None, *, augmented: bool = False
+) -> MultiModalVectorEnv:
+    """Build the worlds of a run.
+
+    Args:
+        config: The run.
+        num_envs: Overrides the algorithm's number.
+        augmented: Whether perception is augmented, as it is in training only.
+    """
+    env = config.env if augmented else config.env.model_copy(update={"augment": AugmentConfig()})
+    return MultiModalVectorEnv(env, num_envs or config.algo.num_envs)
 
 
 def build_agent(config: TrainConfig, env: MultiModalVectorEnv) -> Agent:

@@ -65,7 +65,7 @@ class Training:
     def __init__(self, config: TrainConfig, run: Path) -> None:
         self.config = config
         self.run_dir = run
-        self.env = build_env(config)
+        self.env = build_env(config, augmented=True)
         self.agent = build_agent(config, self.env)
         generator = torch.Generator().manual_seed(derive_seed(config.seed, "actions"))
         self.learner = PPO(self.agent.policy, config.algo, generator)
@@ -74,7 +74,9 @@ class Training:
         self.wall_s = 0.0
         self.onnx_max_abs_diff = float("nan")
         self.checkpoint = latest_checkpoint(run)
-        if self.checkpoint is not None:
+        if self.checkpoint is None:
+            self.agent.policy.perception.load_pretrained()
+        else:
             state = load_learner(self.checkpoint, self.learner)
             self.env_steps = int(state["counters"]["env_steps"])
             self.wall_s = float(state["counters"]["wall_s"])

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from sensorium.core import ActionKind, Config
+from sensorium.envs.embodied.augment.config import AugmentConfig
 
 SENSOR_ORDER = ("rgb", "depth", "speech", "env_sound", "instruction", "notifications", "proprio")
 """Canonical order of sensors, in observations, run names and reports."""
@@ -35,6 +36,9 @@ class EmbodiedEnvConfig(Config):
     """Whether sounds come as waveforms instead of log-mel frames."""
     backend_options: dict[str, Any] = Field(default_factory=dict)
     """Settings that only this backend has; an unknown one is an error that lists those it has."""
+    augment: AugmentConfig = AugmentConfig()
+    """Random changes to what is perceived. Training applies them; `sensorium eval` and the figures of a
+    finished run never do."""
 
     @property
     def sensor_names(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class TaskSpec:
     action_spaces: tuple[ActionKind, ...] = tuple(ActionKind)
     needs: tuple[tuple[str, ...], ...] = ()
     """Senses that the task cannot be solved without; the sensors inside one tuple replace each other."""
+    color_is_label: bool = False
+    """The goal is named by its colour, so that a change of hue would mislabel it."""
     default_max_steps: int = 500
     """Step limit that the task was made for."""
 

@@ -9,9 +9,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sensorium.core import ActionKind, ConfigError, EpisodeStatus, derive_seed
+from sensorium.envs.embodied.augment.augmenter import Augmenter
 from sensorium.envs.embodied.base import Reading, SensorSpec
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
-from sensorium.envs.embodied.registry import build_backend
+from sensorium.envs.embodied.registry import build_backend, find_task
 
 Observation = dict[str, Any]
 """Sensor readings by name, plus `present` and `timestamp_s`; rows are worlds."""
@@ -67,6 +68,7 @@ class Worlds:
             raise ConfigError(f"num_envs must be at least 1, found {num_envs}.")
         self.config = config
         self.num_envs = num_envs
+        _check_hue(config)
         self.backend = build_backend(config, num_envs)
         self.sensors: dict[str, SensorSpec] = dict(self.backend.sensors)
         self.action = self.backend.action
@@ -76,6 +78,7 @@ class Worlds:
         self._base_seeds = np.zeros(num_envs, np.uint64)
         self._episode_count = np.zeros(num_envs, np.int64)
         self.episode_seeds = np.zeros(num_envs, np.uint64)
+        self.augmenter = Augmenter(config.augment, self.sensors, num_envs, config.max_episode_steps)
         self._clocks = [self._clock(spec) for spec in self.sensors.values()]
         self._always_due = [m for m, clock in enumerate(self._clocks) if clock.always_due]
         self._timestamps = np.zeros((len(self._clocks), num_envs), np.float32)
@@ -104,6 +107,8 @@ class Worlds:
         self.backend.reset(self.episode_seeds, mask)
         self._episode_count[mask] += 1
         self.step_count[mask] = 0
+        if self.augmenter.active:
+            self.augmenter.begin(mask, self.episode_seeds)
 
     def step(
         self, action: Any, active: NDArray[np.bool_], starting: NDArray[np.bool_] | None = None
@@ -156,6 +161,8 @@ class Worlds:
         present = np.ones(self._timestamps.shape, np.int64)
         observation["present"] = dict(zip(self.sensors, present, strict=True))
         observation["timestamp_s"] = dict(zip(self.sensors, self._timestamps.copy(), strict=True))
+        if self.augmenter.active:
+            self.augmenter(observation, self.step_count)
         return observation
 
     def _split(self, action: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.float32] | None]:
@@ -189,6 +196,15 @@ class Worlds:
     def close(self) -> None:
         """Free the backend; may be called twice."""
         self.backend.close()
+
+
+def _check_hue(config: EmbodiedEnvConfig) -> None:
+    jitter = config.augment.color_jitter
+    if jitter is not None and jitter.hue > 0 and find_task(config.task).color_is_label:
+        raise ConfigError(
+            f"augment.color_jitter.hue is {jitter.hue:g}, but {config.task} names its goal by colour: a "
+            f"turned hue would make the instruction wrong. Set hue to 0."
+        )
 
 
 def _hold(clock: _SensorClock, reading: Reading, due: NDArray[np.bool_]) -> Reading:

@@ -20,6 +20,7 @@ TASKS: dict[str, TaskSpec] = {
             audio_obs=_AUDIO,
             text_obs=_TEXT,
             needs=(("rgb",), ("instruction", "speech")),
+            color_is_label=True,
             default_max_steps=80,
         ),
         TaskSpec(
@@ -38,6 +39,7 @@ TASKS: dict[str, TaskSpec] = {
             audio_obs=_AUDIO,
             text_obs=_TEXT,
             needs=(("rgb",), ("instruction",), ("speech",), ("env_sound",)),
+            color_is_label=True,
             default_max_steps=100,
         ),
     )
