@@ -2,54 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sensorium.analysis import bootstrap_interval, interquartile_mean, wilson_interval
-
-
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [
-        # p = 0.5, n = 4, z = 1.959964: centre 0.5, half = z sqrt(1/16 + z^2/64) / (1 + z^2/4)
-        (2, 4, 0.150039, 0.849961),
-        # 0 of 10: high = z^2/n / (1 + z^2/n) = 0.384146 / 1.384146
-        (0, 10, 0.0, 0.277533),
-        (10, 10, 0.722467, 1.0),
-        (389, 400, 0.951435, 0.984575),
-    ],
+from sensorium.analysis import (
+    bootstrap_interval,
+    interquartile_mean,
+    paired_success_ratio,
+    stratified_bootstrap,
 )
-def test_wilson_by_hand(successes: int, trials: int, low: float, high: float) -> None:
-    interval = wilson_interval(successes, trials)
-    assert interval.low == pytest.approx(low, abs=2e-6)
-    assert interval.high == pytest.approx(high, abs=2e-6)
-
-
-def test_wilson_solves_its_defining_equation() -> None:
-    """The bounds are the rates p with |k/n - p| = z sqrt(p (1 - p) / n)."""
-    for bound in wilson_interval(37, 120, confidence=0.9):
-        z = abs(37 / 120 - bound) / math.sqrt(bound * (1 - bound) / 120)
-        assert z == pytest.approx(1.6448536, abs=1e-6)
-
-
-@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_the_rate_and_stays_within_bounds(case: tuple[int, int]) -> None:
-    successes, trials = case
-    low, high = wilson_interval(successes, trials)
-    assert 0 <= low <= successes / trials <= high <= 1
-    assert low < high
-    mirrored = wilson_interval(trials - successes, trials)
-    assert mirrored.low == pytest.approx(1 - high)
-
-
-def test_wilson_without_trials_knows_nothing() -> None:
-    assert wilson_interval(0, 0) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("arguments", [(-1, 5), (6, 5), (1, 5, 0.0), (1, 5, 1.0), (0, 0, 95.0)])
-def test_wilson_refuses_nonsense(arguments: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="Expected"):
-        wilson_interval(*arguments)
+from sensorium.analysis.statistics import interquartile_mean_of_rates
 
 
 def test_interquartile_mean_by_hand() -> None:
@@ -82,3 +42,75 @@ def test_means_refuse_what_has_none(values: list[float]) -> None:
         interquartile_mean(values)
     with pytest.raises(ValueError, match="Expected"):
         bootstrap_interval(values)
+
+
+def test_stratified_bootstrap_resamples_each_stratum_by_itself() -> None:
+    # Every stratum is constant, so no resample can differ: the interval is the statistic itself.
+    assert stratified_bootstrap([[0.0] * 5, [1.0] * 5, [2.0] * 5, [3.0] * 5]) == (1.5, 1.5)
+    # Pooled, the mean of 3 zeros and 3 ones could be anything from 0 to 1; within strata it is 1/2.
+    halves = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    assert stratified_bootstrap(halves, statistic=interquartile_mean_of_rates) == (0.5, 0.5)
+
+
+def test_stratified_bootstrap_covers_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(1)
+    rates = np.array([0.2, 0.5, 0.6, 0.9])
+    truth = 0.55  # the middle half of four rates
+    hits = 0
+    for seed in range(60):
+        strata = [(random.random(100) < rate).astype(float) for rate in rates]
+        low, high = stratified_bootstrap(
+            strata, statistic=interquartile_mean_of_rates, resamples=200, seed=seed
+        )
+        hits += low <= truth <= high
+    assert 52 <= hits <= 60
+
+
+def test_interquartile_mean_of_rates_by_hand() -> None:
+    strata = [np.array([0.0, 0.0]), np.array([0.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0])]
+    assert interquartile_mean_of_rates(strata) == 0.5
+    assert interquartile_mean_of_rates([np.array([0.0, 1.0, 1.0, 1.0])]) == 0.75
+
+
+def test_paired_ratio_agrees_with_the_delta_method_on_many_episodes() -> None:
+    """Var(log ratio) = (n10 + n01) / (x y) with x, y successes before and after."""
+    both, only_before, only_after, neither = 4000, 2000, 500, 3500
+    before = np.repeat([1, 1, 0, 0], [both, only_before, only_after, neither])
+    after = np.repeat([1, 0, 1, 0], [both, only_before, only_after, neither])
+    ratio = paired_success_ratio(before, after)
+    assert ratio is not None
+    assert ratio.value == 4500 / 6000
+    spread = math.sqrt((only_before + only_after) / (6000 * 4500))
+    assert ratio.low == pytest.approx(0.75 * math.exp(-1.96 * spread), abs=1e-3)
+    assert ratio.high == pytest.approx(0.75 * math.exp(1.96 * spread), abs=1e-3)
+
+
+def test_paired_ratio_has_a_width_when_all_pairs_agree() -> None:
+    same = paired_success_ratio([1.0] * 50, [1.0] * 50)
+    assert same is not None
+    assert same.low < same.value == 1.0 < same.high
+    assert same.high - same.low < 0.15
+    nothing = paired_success_ratio([1.0] * 50, [0.0] * 50)
+    assert nothing is not None
+    assert nothing.low == nothing.value == 0.0 < nothing.high < 0.1
+    assert paired_success_ratio([0.0, 0.0], [1.0, 0.0]) is None
+
+
+def test_pairing_narrows_the_interval() -> None:
+    """Episodes that both runs lose or win say more than two independent samples would."""
+    outcomes = np.arange(200) % 2
+    paired = paired_success_ratio(outcomes, outcomes)
+    crossed = paired_success_ratio(outcomes, 1 - outcomes)
+    assert paired is not None
+    assert crossed is not None
+    assert paired.value == crossed.value == 1.0
+    assert paired.high - paired.low < 0.2 * (crossed.high - crossed.low)
+
+
+def test_paired_and_stratified_samples_must_make_sense() -> None:
+    with pytest.raises(ValueError, match="pairs"):
+        paired_success_ratio([1.0, 0.0], [1.0])
+    with pytest.raises(ValueError, match="stratum"):
+        stratified_bootstrap([])
+    with pytest.raises(ValueError, match="at least one value"):
+        stratified_bootstrap([[1.0], []])

@@ -4,11 +4,12 @@ from sensorium.analysis.film import Film, FilmNotes
 from sensorium.analysis.report import write_report
 from sensorium.analysis.run_directory import Checkpoint, RunDirectory, SubsetResult, Summary
 from sensorium.analysis.statistics import (
-    Interval,
     bootstrap_interval,
     interquartile_mean,
-    wilson_interval,
+    paired_success_ratio,
+    stratified_bootstrap,
 )
+from sensorium.core.intervals import Interval, wilson_interval
 
 __all__ = [
     "Checkpoint",
@@ -20,6 +21,8 @@ __all__ = [
     "Summary",
     "bootstrap_interval",
     "interquartile_mean",
+    "paired_success_ratio",
+    "stratified_bootstrap",
     "wilson_interval",
     "write_report",
 ]

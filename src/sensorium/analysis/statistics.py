@@ -1,51 +1,13 @@
 """Intervals and robust means: what a figure from a few hundred episodes or a few seeds can claim."""
 
-import math
-from collections.abc import Callable
-from statistics import NormalDist
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sensorium.core.intervals import Interval, normal_quantile
 from sensorium.metrics.values import Numbers
-
-
-class Interval(NamedTuple):
-    """Bounds of a confidence interval."""
-
-    low: float
-    high: float
-
-
-def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Interval of a success rate: (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), p = k/n.
-
-    Unlike p +- z sqrt(p(1-p)/n) it stays within [0, 1] and has a width at 0 and at n successes.
-
-    Args:
-        successes: k, 0 to `trials`.
-        trials: n, number of independent episodes; with none the interval is [0, 1].
-        confidence: Share of such intervals that hold the true rate, within (0, 1).
-
-    Raises:
-        ValueError: An argument is out of range.
-
-    Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference", J. Am.
-        Stat. Assoc. 22; Brown, Cai, DasGupta 2001, Statistical Science 16(2), eq. 4.
-    """
-    if not 0 <= successes <= trials:
-        raise ValueError(f"Expected 0 <= successes <= trials, found {successes} of {trials}.")
-    z = _normal_quantile(confidence)
-    if trials == 0:
-        return Interval(0.0, 1.0)
-    rate, scale = successes / trials, z * z / trials
-    centre = (rate + scale / 2) / (1 + scale)
-    half = math.sqrt(rate * (1 - rate) * scale + scale * scale / 4) / (1 + scale)
-    # At the ends the formula gives the bound exactly; rounding must not move it out of [0, 1].
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == trials else min(1.0, centre + half)
-    return Interval(low, high)
 
 
 def interquartile_mean(values: Numbers) -> float:
@@ -89,7 +51,7 @@ def bootstrap_interval(
     Source: Efron 1979, "Bootstrap methods: another look at the jackknife", Ann. Statist. 7(1).
     """
     sample = _finite_sample(values)
-    _normal_quantile(confidence)
+    normal_quantile(confidence)
     random = np.random.default_rng(seed)
     measure = statistic or np.mean
     draws = [float(measure(sample[random.integers(0, sample.size, sample.size)])) for _ in range(resamples)]
@@ -98,10 +60,109 @@ def bootstrap_interval(
     return Interval(float(low), float(high))
 
 
-def _normal_quantile(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"Expected a confidence between 0 and 1, such as 0.95, found {confidence}.")
-    return NormalDist().inv_cdf(0.5 + confidence / 2)
+def stratified_bootstrap(
+    strata: Sequence[Numbers],
+    confidence: float = 0.95,
+    *,
+    statistic: Callable[[Sequence[NDArray[np.float64]]], float] | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Percentile bootstrap in which every stratum is resampled by itself, so that each keeps its weight.
+
+    Args:
+        strata: One sample per task or condition, e.g. the scores of its seeds, or its episodes' outcomes.
+        confidence: Within (0, 1).
+        statistic: Function of the resampled strata; by default the interquartile mean of all their values.
+        resamples: Number of samples drawn.
+        seed: The same seed gives the same interval.
+
+    Raises:
+        ValueError: There is no stratum, one is empty or not finite, or `confidence` is out of range.
+
+    Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice",
+        arXiv:2108.13264, section 4.1.
+    """
+    samples = [_finite_sample(stratum) for stratum in strata]
+    if not samples:
+        raise ValueError("Expected at least one stratum, found none.")
+    normal_quantile(confidence)
+    measure = statistic or _pooled_interquartile_mean
+    random = np.random.default_rng(seed)
+    draws = [
+        float(measure([sample[random.integers(0, sample.size, sample.size)] for sample in samples]))
+        for _ in range(resamples)
+    ]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Interval(float(low), float(high))
+
+
+def interquartile_mean_of_rates(strata: Sequence[NDArray[np.float64]]) -> float:
+    """Interquartile mean over the strata's means: a statistic for `stratified_bootstrap` of 0/1 outcomes."""
+    return interquartile_mean([float(stratum.mean()) for stratum in strata])
+
+
+class Ratio(NamedTuple):
+    """A ratio of two success rates with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def paired_success_ratio(
+    before: Numbers,
+    after: Numbers,
+    confidence: float = 0.95,
+    *,
+    resamples: int = 4000,
+    seed: int = 0,
+) -> Ratio | None:
+    """Success rate `after` / success rate `before`, both over the same episodes.
+
+    The interval is that of a Bayesian bootstrap over the four outcomes of a pair (both, only before, only
+    after, neither) with half a pseudo-episode each (Jeffreys' prior). Unlike the plain bootstrap it has a
+    width when all pairs agree; with many episodes the two are the same.
+
+    Args:
+        before: 0 or 1 per episode.
+        after: 0 or 1 for the same episodes in the same order.
+        confidence: Within (0, 1).
+        resamples: Number of draws.
+        seed: The same seed gives the same interval.
+
+    Returns:
+        None when no episode succeeded before: then there is nothing to lose.
+
+    Raises:
+        ValueError: The lengths differ, there are no values, or `confidence` is out of range.
+
+    Source: Rubin 1981, "The Bayesian bootstrap", Ann. Statist. 9(1).
+    """
+    first, second = _finite_sample(before) > 0.5, _finite_sample(after) > 0.5
+    if first.size != second.size:
+        raise ValueError(f"Expected pairs of episodes, found {first.size} and {second.size}.")
+    normal_quantile(confidence)
+    if not first.any():
+        return None
+    counts = [
+        np.sum(first & second),
+        np.sum(first & ~second),
+        np.sum(~first & second),
+        np.sum(~first & ~second),
+    ]
+    shares = np.random.default_rng(seed).dirichlet(np.array(counts) + 0.5, resamples)
+    draws = (shares[:, 0] + shares[:, 2]) / (shares[:, 0] + shares[:, 1])
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    value = float(second.sum() / first.sum())
+    # An equal-tailed interval leaves out a ratio of exactly 0.
+    return Ratio(value, min(float(low), value), max(float(high), value))
+
+
+def _pooled_interquartile_mean(strata: Sequence[NDArray[np.float64]]) -> float:
+    return interquartile_mean(np.concatenate(strata))
 
 
 def _finite_sample(values: Numbers) -> NDArray[np.float64]:

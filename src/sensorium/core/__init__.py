@@ -15,6 +15,7 @@ from sensorium.core.errors import (
     require,
     unknown_name,
 )
+from sensorium.core.intervals import Interval, wilson_interval
 from sensorium.core.seeding import derive_seed
 from sensorium.core.timing import Stopwatch, available_cores, set_passive_threads
 from sensorium.core.types import ActionKind, EpisodeStatus, Modality
@@ -27,6 +28,7 @@ __all__ = [
     "EnvError",
     "EpisodeStatus",
     "FeatureError",
+    "Interval",
     "MissingDependencyError",
     "Modality",
     "PolicyError",
@@ -43,4 +45,5 @@ __all__ = [
     "require",
     "set_passive_threads",
     "unknown_name",
+    "wilson_interval",
 ]
