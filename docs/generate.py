@@ -96,6 +96,34 @@ def _default(info: Any) -> str:
     )
 
 
+def sizes() -> str:
+    """The ladder of network sizes: what differs between them."""
+    from sensorium.nn.config import SIZES, ConvConfig, SpaceTimeConfig
+
+    def vision(encoder: ConvConfig | SpaceTimeConfig) -> str:
+        if isinstance(encoder, ConvConfig):
+            return f"{_code('conv')}, channels {encoder.channels}, {encoder.cell_size} pixels per token"
+        return (
+            f"{_code('space_time')}, patch {encoder.patch_size}, {encoder.num_frames} frames, "
+            f"{encoder.depth} blocks of {encoder.embed_dim}"
+        )
+
+    rows = []
+    for name, size in SIZES.items():
+        fusion, images = size.fusion[0], size.image_sizes
+        rows.append(
+            (
+                _code(name),
+                "any" if images is None else "–".join(str(side) for side in dict.fromkeys(images)),
+                vision(size.vision[0]),
+                vision(size.depth[0]),
+                f"{fusion.embed_dim}; {fusion.features} → {fusion.hidden_dim}",
+            )
+        )
+    header = ("size", "image_size", "rgb", "depth", "summaries; fused vector → LSTM")
+    return _table(header, rows)
+
+
 def tasks(backend: str) -> str:
     """Tasks of a backend: what to do, what is needed, the step limit."""
     from sensorium.envs.embodied.registry import list_tasks
@@ -186,5 +214,5 @@ def errors() -> str:
 
 GENERATORS: dict[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (metrics, config, tasks, scenarios, presets, models, senses, command, errors)
+    for function in (metrics, config, sizes, tasks, scenarios, presets, models, senses, command, errors)
 }

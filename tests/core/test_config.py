@@ -74,6 +74,30 @@ def test_another_type_of_a_union_drops_the_old_fields() -> None:
     assert same.body == Small(width=9)
 
 
+class Sized(Config):
+    selectors = ("size",)
+    size: str = "s"
+    width: int = 4
+
+
+class Holder(Config):
+    sized: Sized = Sized()
+    options: dict[str, object] = Field(default_factory=dict)
+
+
+def test_another_value_of_a_selector_drops_the_old_fields() -> None:
+    holder = Holder(sized=Sized(width=9))
+    assert holder.updated({"sized": {"size": "l"}}).sized == Sized(size="l")
+    assert holder.updated({"sized": {"size": "s"}}).sized == Sized(width=9)
+    assert Sized(width=9).updated({"size": "l"}) == Sized(size="l")
+
+
+def test_a_plain_mapping_has_no_selectors() -> None:
+    holder = Holder(options={"type": "a", "size": 1, "other": 2})
+    changed = holder.updated({"options": {"type": "b", "size": 3}})
+    assert changed.options == {"type": "b", "size": 3, "other": 2}
+
+
 def test_configs_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Outer().names = ("b",)  # type: ignore[misc]

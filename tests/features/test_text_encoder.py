@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -148,36 +149,88 @@ def test_max_tokens_has_limits(minilm: Path) -> None:
         TextEncoder(str(minilm), max_tokens=513)
 
 
-@pytest.fixture
-def causal_lm(tmp_path: Path) -> Path:
-    """A small random Llama with a word-level tokenizer and no padding token."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+WORDS = ["[UNK]", "[CLS]", "[SEP]", "go", "to", "the", "red", "ball"]
 
-    words = {word: index for index, word in enumerate(["[UNK]", "go", "to", "the", "red", "ball"])}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+
+def small_model(folder: Path, kind: str) -> Path:
+    """A small random model with a word-level tokenizer that was made here."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(tmp_path / "llama")
-    config = LlamaConfig(
-        vocab_size=6,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-    )
-    LlamaForCausalLM(config).save_pretrained(tmp_path / "llama")
-    return tmp_path / "llama"
+    if kind == "bert":
+        marks = [("[CLS]", 1), ("[SEP]", 2)]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=marks
+        )
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(folder / kind)
+    sizes = {
+        "vocab_size": len(WORDS),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 64,
+    }
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(**sizes)) if kind == "bert" else LlamaForCausalLM(LlamaConfig(**sizes))
+    model.save_pretrained(folder / kind)
+    return folder / kind
 
 
 @pytest.mark.usefixtures("cache_home")
-def test_a_causal_lm_in_a_local_folder(causal_lm: Path) -> None:
-    encoder = TextEncoder(str(causal_lm), max_tokens=8)
+def test_a_causal_lm_in_a_local_folder(tmp_path: Path) -> None:
+    encoder = TextEncoder(str(small_model(tmp_path, "llama")), max_tokens=8)
     embedding = encoder.encode(["go to the red ball", "go to"])
     assert encoder.dim == 32
     assert encoder.identity.startswith("llama-")
     assert embedding.mask.sum(axis=1).tolist() == [5, 2]
     np.testing.assert_allclose(embedding.tokens[0, :2], embedding.tokens[1, :2], atol=1e-5)  # causal
+
+
+@pytest.mark.usefixtures("cache_home")
+def test_a_bert_in_a_local_folder(tmp_path: Path) -> None:
+    """Every token is read in both directions; the model's dropout stays off."""
+    encoder = TextEncoder(str(small_model(tmp_path, "bert")), max_tokens=8)
+    first = encoder.encode(["go to the red ball", "go to"])
+    assert first.mask.sum(axis=1).tolist() == [7, 4]
+    assert not np.allclose(first.tokens[0, :3], first.tokens[1, :3], atol=1e-3)
+    again = TextEncoder(str(tmp_path / "bert"), max_tokens=8)
+    np.testing.assert_array_equal(again._compute("go to"), first.tokens[1, :4])
+
+
+@pytest.mark.usefixtures("cache_home")
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_half_precision_has_an_identity_and_cache_entries_of_its_own(kind: str, tmp_path: Path) -> None:
+    folder = str(small_model(tmp_path, kind))
+    full, half = (TextEncoder(folder, max_tokens=8, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    assert half.identity == f"{full.identity}-bfloat16"
+    assert half.weights_sha256 == full.weights_sha256
+    assert len(full.weights_sha256) == 64
+    a, b = full.encode(["the red ball"]), half.encode(["the red ball"])
+    assert a.tokens.dtype == b.tokens.dtype == np.float32
+    assert not np.array_equal(a.tokens, b.tokens)
+    np.testing.assert_allclose(a.tokens, b.tokens, atol=0.1)
+    assert half._loaded is not None
+    assert {str(p.dtype) for p in half._loaded[1].parameters()} == {"torch.bfloat16"}
+    assert half.trial is None
+
+
+def test_an_unknown_precision_is_refused(minilm: Path) -> None:
+    with pytest.raises(ConfigError, match="Unknown dtype 'bfloat'"):
+        TextEncoder(str(minilm), dtype="bfloat")
+
+
+@pytest.mark.usefixtures("cache_home")
+def test_a_text_without_any_token_is_empty(tmp_path: Path) -> None:
+    folder = small_model(tmp_path, "llama")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["normalizer"] = {"type": "Replace", "pattern": {"String": "!"}, "content": ""}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    embedding = TextEncoder(str(folder), max_tokens=8).encode(["!!", "go"])
+    assert embedding.mask.sum(axis=1).tolist() == [0, 1]
 
 
 @pytest.mark.usefixtures("cache_home")
@@ -189,6 +242,9 @@ def test_a_model_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"rubbish")
     with pytest.raises(FeatureError, match="hidden_size"):
+        TextEncoder(str(tmp_path))
+    (tmp_path / "config.json").write_text('{"d_model": 4, "model_type": "t5", "is_encoder_decoder": true}')
+    with pytest.raises(FeatureError, match=r"encoder-decoder \(t5\)"):
         TextEncoder(str(tmp_path))
     (tmp_path / "config.json").write_text('{"hidden_size": 4, "model_type": "bert"}')
     with pytest.raises(FeatureError, match="failed on 'red'"):

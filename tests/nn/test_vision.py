@@ -57,6 +57,77 @@ def test_a_new_encoder_is_an_image_transformer() -> None:
     torch.testing.assert_close(clip.values, alone.values, atol=1e-6, rtol=1e-5)
 
 
+def other(**changes: object) -> SpaceTimeEncoder:
+    torch.manual_seed(0)
+    return SpaceTimeEncoder(SPACE_TIME.model_copy(update=changes), (8, 12), 3, 10)
+
+
+@pytest.mark.parametrize("cls_token", ["frame", "clip"])
+def test_a_cls_token_speaks_for_the_whole(cls_token: str) -> None:
+    """It is no token that other senses attend to, but the patches and the summary hear of it."""
+    encoder = other(cls_token=cls_token, summary_channels=2)
+    valid = torch.ones(2, 4, dtype=torch.bool)
+    before = encoder(clips(), valid)
+    assert before.values.shape == (2, *encoder.token_shape) == (2, 6, 16)
+    assert encoder.summarise.weight.shape == (10, 6 * 2 + 16)
+    with torch.no_grad():
+        encoder.cls += 1.0
+    after = encoder(clips(), valid)
+    assert not torch.allclose(before.values, after.values)
+    assert not torch.allclose(before.summary, after.summary)
+
+
+@pytest.mark.parametrize("cls_token", ["frame", "clip"])
+def test_frames_that_are_not_valid_never_reach_the_cls_token(cls_token: str) -> None:
+    encoder = other(cls_token=cls_token)
+    perturb(encoder)
+    valid = torch.tensor([[False, False, True, True], [False, False, False, True]])
+    changed = clips()
+    changed[~valid] = 50.0
+    before, after = encoder(clips(), valid), encoder(changed, valid)
+    assert torch.equal(before.values, after.values)
+    assert torch.equal(before.summary, after.summary)
+
+
+def test_only_a_cls_token_of_the_clip_joins_frames_without_attention_over_time() -> None:
+    valid = torch.ones(2, 4, dtype=torch.bool)
+    changed = clips()
+    changed[:, 0] += 1.0
+    frame, clip = other(cls_token="frame"), other(cls_token="clip")
+    assert torch.equal(frame(clips(), valid).values, frame(changed, valid).values)
+    assert not torch.equal(clip(clips(), valid).values, clip(changed, valid).values)
+
+
+def backward(encoder: SpaceTimeEncoder) -> tuple[list[Tensor], int]:
+    """Gradients, and bytes kept for the way back, parameters not counted."""
+    kept: dict[int, int] = {}
+    own = {p.data_ptr() for p in encoder.parameters()}
+
+    def pack(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        tokens = encoder(clips(), torch.tensor([[False, True, True, True], [True] * 4]))
+    (tokens.values.square().sum() + tokens.summary.square().sum()).backward()
+    gradients = [p.grad.clone() for p in encoder.parameters() if p.grad is not None]
+    return gradients, sum(kept.values())
+
+
+@pytest.mark.parametrize("cls_token", ["none", "clip"])
+def test_gradient_checkpointing_changes_memory_and_nothing_else(cls_token: str) -> None:
+    plain = other(cls_token=cls_token, depth=4)
+    perturb(plain)
+    cheap = other(cls_token=cls_token, depth=4, gradient_checkpointing=True)
+    cheap.load_state_dict(plain.state_dict())
+    (expected, much), (found, little) = backward(plain), backward(cheap)
+    assert len(expected) == len(found) == len(list(plain.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert little < 0.3 * much
+
+
 def conv(channels: tuple[int, ...] = (6, 7), merge_size: int = 1) -> ConvEncoder:
     torch.manual_seed(0)
     return ConvEncoder(ConvConfig(channels=channels, patch_size=4, merge_size=merge_size), (8, 12), 3, 10)

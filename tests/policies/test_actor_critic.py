@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from cue_agents import ALL_SENSORS, CONV, KINDS, SPACE_TIME, cue_config, cue_round, perturb
@@ -94,3 +96,26 @@ def test_an_image_that_does_not_fit_its_patches_is_refused(cue_backend: None) ->
     odd = config.model_copy(update={"env": config.env.model_copy(update={"image_size": 20})})
     with pytest.raises(PolicyError, match=r"'rgb' is 20x20 pixels, not a multiple of 8"):
         cue_round(odd)
+
+
+def test_a_sense_is_taken_away_without_encoding_again(
+    cue_backend: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cue_round(cue_config(ALL_SENSORS, vision=SPACE_TIME))
+    policy = made.agent.policy
+    perturb(policy)
+    batch = made.collector.collect(4).sequences(torch.arange(5))
+    whole = policy(batch)
+    tokens = policy.encode(batch)
+    monkeypatch.setattr(policy.perception, "encode_dense", None)
+    monkeypatch.setattr(policy.perception, "encode_tables", None)
+    again = policy.fuse_sequences(tokens, batch)
+    assert torch.equal(again.values, whole.values)
+    present = batch.present.clone()
+    present[..., 0] = False
+    blind = policy.fuse_sequences(tokens, batch, present)
+    assert not torch.allclose(blind.values, whole.values)
+    assert (blind.fused.gates[:, 0] == 0).all()
+    monkeypatch.undo()
+    blind_batch = replace(batch, present=present)
+    torch.testing.assert_close(policy(blind_batch).values, blind.values)

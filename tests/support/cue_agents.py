@@ -8,7 +8,7 @@ import torch
 from sensorium.core import ActionKind
 from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalVectorEnv
 from sensorium.features.config import HashedTextConfig
-from sensorium.nn.config import ConvConfig, FusionConfig, NetworkConfig, SoundConfig, SpaceTimeConfig
+from sensorium.nn.config import ConvConfig, CrossAttentionConfig, NetworkConfig, SoundConfig, SpaceTimeConfig
 from sensorium.rollouts import Collector
 from sensorium.testing.cue import use_cue_backend
 from sensorium.trainers.build import Agent, build_agent, build_env
@@ -57,7 +57,7 @@ def cue_config(
             vision=vision,
             depth=vision,
             sound=SoundConfig(channels=(8,)),
-            fusion=FusionConfig(embed_dim=16, num_heads=2, hidden_dim=16),
+            fusion=CrossAttentionConfig(embed_dim=16, num_heads=2, hidden_dim=16),
         ),
         text=HashedTextConfig(dim=16, max_tokens=4),
         evaluation=EvalConfig(episodes=16, subset_episodes=8, num_envs=8, chance_success=0.3),

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,13 +22,17 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    selectors: ClassVar[tuple[str, ...]] = ("type",)
+    """Fields that say where the defaults of all others come from: when one of them is changed, the other
+    fields are not kept but fall back to the new defaults."""
+
     def updated(self: ConfigT, changes: Mapping[str, Any]) -> ConfigT:
         """Return a validated copy with `changes` (a nested mapping) laid over it.
 
         Raises:
             ConfigError: A key is unknown or a value does not fit; the message names the path.
         """
-        return parse_config(type(self), _merge(self.model_dump(mode="json"), changes))
+        return parse_config(type(self), _merge(self, self.model_dump(mode="json"), changes))
 
     def digest(self, *, exclude: set[str] | None = None) -> str:
         """Eight hex digits that change when any setting (outside `exclude`) changes."""
@@ -113,17 +117,17 @@ def _parse_value(text: str) -> Any:
     return value
 
 
-def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(node: Any, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay `changes` over `base`, the plain form of `node`."""
+    selectors = node.selectors if isinstance(node, Config) else ()
+    if any(name in changes and changes[name] != base.get(name) for name in selectors):
+        return dict(changes)  # other defaults: the old fields are none of its own
     merged = dict(base)
     for key, change in changes.items():
         old = merged.get(key)
-        switches_type = isinstance(change, Mapping) and isinstance(old, Mapping) and "type" in change
-        if switches_type and change["type"] != old.get("type"):  # type: ignore[union-attr]
-            merged[key] = dict(change)  # another alternative of a union: its fields are not ours
-        elif isinstance(change, Mapping) and isinstance(old, Mapping):
-            merged[key] = _merge(old, change)
-        else:
-            merged[key] = change
+        if isinstance(change, Mapping) and isinstance(old, Mapping):
+            change = _merge(getattr(node, key, None), old, change)
+        merged[key] = change
     return merged
 
 

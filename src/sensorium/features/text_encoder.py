@@ -13,22 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.core import ConfigError, FeatureError, boundary, require
+from sensorium.core.errors import unknown_name
 from sensorium.features.base import FrozenTextEncoder, TextEmbedding
 from sensorium.features.config import HashedTextConfig, PretrainedTextConfig
 from sensorium.features.disk_cache import ArrayCache, cache_folder
 from sensorium.features.fingerprint import model_fingerprint
 from sensorium.features.hashed_text import HashedTextEncoder
 from sensorium.features.models import PACKAGED_MODELS, find_model
+from sensorium.features.precision import PrecisionTrial, choose_precision
 
 _MEMORY_ENTRIES = 4096
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
 _HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 class TextEncoder:
     """The last hidden states of a pretrained BERT-class model or causal LM.
 
-    Vectors are kept in memory and under ``cache_folder("text")``, by weights and sentence. torch and
-    transformers are imported, and the weights loaded, only when a sentence is met for the first time.
+    Vectors are kept in memory and under ``cache_folder("text")``, by weights, precision and sentence. torch
+    and transformers are imported, and the weights loaded, only when a sentence is met for the first time.
     Sentences are computed one by one, so that a vector does not depend on which others were asked for with
     it. The model is never trained: no gradients, no dropout.
 
@@ -37,18 +40,27 @@ class TextEncoder:
             Face format, or name on the hub.
         max_tokens: Tokens per sentence, marks of beginning and end included; the rest is cut, with a warning.
         device: Where torch computes, e.g. ``"cpu"`` or ``"cuda"``.
+        dtype: ``"float32"``, ``"bfloat16"``, ``"float16"``, or ``"auto"``: bfloat16 where a trial on this
+            machine shows that it is faster and says the same, see `choose_precision`.
+
+    Attributes:
+        dtype: Precision in which the model computes, never ``"auto"``.
+        trial: Figures behind the choice; None unless it was ``"auto"``.
+        weights_sha256: Hash of weights, tokenizer and config.
 
     Raises:
-        FeatureError: The model cannot be found, fetched or read.
-        ConfigError: max_tokens is not positive, or more than the model has positions for.
+        FeatureError: The model cannot be found, fetched or read, or is no text encoder.
+        ConfigError: max_tokens is not positive, or more than the model has positions for; an unknown dtype.
     """
 
-    def __init__(self, model: str = "minilm", *, max_tokens: int = 24, device: str = "cpu") -> None:
+    def __init__(
+        self, model: str = "minilm", *, max_tokens: int = 24, device: str = "cpu", dtype: str = "float32"
+    ) -> None:
         self.max_tokens = max_tokens
         self._device = device
         found = find_model(model)
         self._folder = found if isinstance(found, Path) else _hub_folder(found)
-        self._fingerprint = model_fingerprint(self._folder)
+        self.weights_sha256 = model_fingerprint(self._folder)
         self._name = model if model in PACKAGED_MODELS or found == model else self._folder.resolve().name
         sizes = _read_sizes(self._folder)
         self.dim: int = sizes["dim"]
@@ -60,11 +72,22 @@ class TextEncoder:
         self._memory: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._cache = ArrayCache(cache_folder("text"))
         self._loaded: tuple[Any, Any] | None = None
+        if dtype not in _DTYPES:
+            raise unknown_name("dtype", dtype, _DTYPES)
+        self.dtype: str = dtype
+        self.trial: PrecisionTrial | None = None
+        if dtype == "auto":
+            self.trial = self._try_precisions()
+            self.dtype = self.trial.choice
 
     @property
     def identity(self) -> str:
-        """Name and the first eight digits of the hash of the weights, e.g. ``"minilm-1a2b3c4d"``."""
-        return f"{self._name}-{self._fingerprint[:8]}"
+        """Name, first eight digits of the hash of the weights, and a precision that is not float32.
+
+        For instance ``"minilm-1a2b3c4d"`` or ``"minilm-1a2b3c4d-bfloat16"``.
+        """
+        precision = "" if self.dtype == "float32" else f"-{self.dtype}"
+        return f"{self._name}-{self.weights_sha256[:8]}{precision}"
 
     def encode(self, texts: Sequence[str]) -> TextEmbedding:
         """Encode sentences; text of nothing but white space has no tokens.
@@ -92,7 +115,7 @@ class TextEncoder:
             return vectors
         if not text.strip():
             return np.zeros((0, self.dim), np.float32)
-        key = f"{self._fingerprint}\x1f{self.max_tokens}\x1f{text}"
+        key = f"{self.weights_sha256}\x1f{self.dtype}\x1f{self.max_tokens}\x1f{text}"
         vectors = self._cache.load(key)
         if vectors is None or not self._fits(vectors):
             with boundary(FeatureError, f"Text encoder {self.identity} failed on {text!r}"):
@@ -111,6 +134,8 @@ class TextEncoder:
         torch = require("torch", extra="rl", purpose="the pretrained text encoder")
         tokenizer, model = self._load()
         full_length = len(tokenizer(text)["input_ids"])
+        if full_length == 0:
+            return np.zeros((0, self.dim), np.float32)
         if full_length > self.max_tokens:
             warnings.warn(
                 f"A text of {full_length} tokens was cut to {self.max_tokens}; raise max_tokens: {text!r}",
@@ -124,14 +149,23 @@ class TextEncoder:
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            transformers = require("transformers", extra="language", purpose="the pretrained text encoder")
-            with _quiet(transformers):
-                tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
-                model = transformers.AutoModel.from_pretrained(
-                    self._folder, local_files_only=True, use_safetensors=True
-                )
-            self._loaded = (tokenizer, model.to(self._device).float().eval().requires_grad_(False))
+            self._loaded = self._read(self.dtype)
         return self._loaded
+
+    def _read(self, dtype: str) -> tuple[Any, Any]:
+        """Tokenizer and model, frozen."""
+        torch = require("torch", extra="rl", purpose="the pretrained text encoder")
+        transformers = require("transformers", extra="language", purpose="the pretrained text encoder")
+        with _quiet(transformers):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
+            model = transformers.AutoModel.from_pretrained(
+                self._folder, local_files_only=True, use_safetensors=True, dtype=getattr(torch, dtype)
+            )
+        return tokenizer, model.to(self._device).eval().requires_grad_(False)
+
+    def _try_precisions(self) -> PrecisionTrial:
+        with boundary(FeatureError, f"Text encoder {self._name} failed in the trial of its precisions"):
+            return choose_precision(self._name, self.weights_sha256, self._device, self._read)
 
 
 def build_text_encoder(
@@ -148,7 +182,7 @@ def build_text_encoder(
     """
     if isinstance(config, HashedTextConfig):
         return HashedTextEncoder(config.dim, max_tokens=config.max_tokens)
-    return TextEncoder(config.model, max_tokens=config.max_tokens, device=device)
+    return TextEncoder(config.model, max_tokens=config.max_tokens, device=device, dtype=config.dtype)
 
 
 def _hub_folder(name: str) -> Path:
@@ -174,12 +208,18 @@ def _read_sizes(folder: Path) -> dict[str, int]:
         positions = next(
             (config[key] for key in ("max_position_embeddings", "n_positions") if key in config), 512
         )
-        return {"dim": int(dim), "positions": int(positions)}
+        sizes = {"dim": int(dim), "positions": int(positions)}
     except (OSError, ValueError, StopIteration) as error:
         raise FeatureError(
             f"{folder / 'config.json'} does not tell the width of a text model (hidden_size, n_embd, d_model "
             f"or dim); expected a BERT-class model or a causal LM."
         ) from error
+    if config.get("is_encoder_decoder"):
+        raise FeatureError(
+            f"{folder} holds an encoder-decoder ({config.get('model_type')}); expected a BERT-class model or "
+            f"a causal LM."
+        )
+    return sizes
 
 
 @contextlib.contextmanager

@@ -1,8 +1,17 @@
 """Torch modules; they do not know what reinforcement learning is."""
 
 from sensorium.nn.conv import ConvEncoder
-from sensorium.nn.fusion import CrossModalFusion, Fused
+from sensorium.nn.fusion import (
+    CrossModalFusion,
+    EarlyFusion,
+    Fused,
+    Fusion,
+    GatedFusion,
+    LateFusion,
+    build_fusion,
+)
 from sensorium.nn.normalise import RunningNorm
+from sensorium.nn.pretrained import load_pretrained
 from sensorium.nn.recurrent import LSTMState, SegmentLSTM
 from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
 from sensorium.nn.space_time import SpaceTimeEncoder
@@ -11,8 +20,12 @@ from sensorium.nn.tokens import Tokens, TokenShape
 __all__ = [
     "ConvEncoder",
     "CrossModalFusion",
+    "EarlyFusion",
     "Fused",
+    "Fusion",
+    "GatedFusion",
     "LSTMState",
+    "LateFusion",
     "RunningNorm",
     "SegmentLSTM",
     "SoundEncoder",
@@ -21,4 +34,6 @@ __all__ = [
     "TokenShape",
     "Tokens",
     "VectorEncoder",
+    "build_fusion",
+    "load_pretrained",
 ]

@@ -73,11 +73,11 @@ class ActorCritic(nn.Module):
         self.inputs = inputs
         self.heads = heads
         self.config = config
-        hidden = config.fusion.hidden_dim
+        fused, hidden = config.fusion.features, config.fusion.hidden_dim
         self.perception = Perception(inputs, config)
-        self.memory = SegmentLSTM(hidden, hidden)
-        self.actor = _mlp(2 * hidden, hidden, heads.num_options + heads.continuous_dim, gain=0.01)
-        self.critic = _mlp(2 * hidden, hidden, 1, gain=1.0)
+        self.memory = SegmentLSTM(fused, hidden)
+        self.actor = _mlp(fused + hidden, hidden, heads.num_options + heads.continuous_dim, gain=0.01)
+        self.critic = _mlp(fused + hidden, hidden, 1, gain=1.0)
         self.log_std = nn.Parameter(torch.full((heads.continuous_dim,), -0.5))
         mask = None if heads.parameter_mask is None else torch.from_numpy(heads.parameter_mask)
         self.register_buffer("parameter_mask", mask, persistent=False)
@@ -134,6 +134,10 @@ class ActorCritic(nn.Module):
 
     def forward(self, batch: SequenceBatch) -> PolicyOutput:
         """Perceive whole sequences; equals `step` repeated, in one call per module."""
+        return self.fuse_sequences(self.encode(batch), batch)
+
+    def encode(self, batch: SequenceBatch) -> dict[str, Tokens]:
+        """Encode every sensor; rows are (time, batch) flattened, time first. Presence plays no part."""
         encoded = self.perception.encode_tables(batch.tables)
         tokens = {name: encoded[name].at(rows.flatten()) for name, rows in batch.rows.items()}
         steps = steps_since_start(batch.starts, batch.state.steps).flatten()
@@ -145,7 +149,24 @@ class ActorCritic(nn.Module):
                 tokens[name] = self.perception.encode_dense(name, clips, _valid(steps, num_frames))
             else:
                 tokens[name] = self.perception.encode_dense(name, readings.flatten(0, 1))
-        fused = self.perception.fuse(tokens, batch.present.flatten(0, 1), batch.age_s.flatten(0, 1))
+        return tokens
+
+    def fuse_sequences(
+        self,
+        tokens: Mapping[str, Tokens],
+        batch: SequenceBatch,
+        present: Bool[Tensor, "time batch sensors"] | None = None,
+    ) -> PolicyOutput:
+        """Fuse, remember and act on what `encode` returned.
+
+        Args:
+            tokens: Every sensor's tokens, from `encode(batch)`.
+            batch: Ages, episode starts and the memory before the first step.
+            present: Which sensors to believe, e.g. with one taken away to see what it is worth; None: those
+                of the batch.
+        """
+        here = batch.present if present is None else present
+        fused = self.perception.fuse(tokens, here.flatten(0, 1), batch.age_s.flatten(0, 1))
         sequence = rearrange(fused.features, "(t b) d -> t b d", t=len(batch.starts))
         remembered = self.memory(sequence, batch.state.lstm, batch.starts).flatten(0, 1)
         distribution, values = self._heads(torch.cat([fused.features, remembered], dim=-1))

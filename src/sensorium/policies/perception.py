@@ -9,12 +9,15 @@ from torch import Tensor, nn
 from sensorium.core import Modality, PolicyError
 from sensorium.nn.config import ConvConfig, NetworkConfig, SpaceTimeConfig
 from sensorium.nn.conv import ConvEncoder
-from sensorium.nn.fusion import CrossModalFusion, Fused
+from sensorium.nn.fusion import Fused, build_fusion
 from sensorium.nn.normalise import RunningNorm
+from sensorium.nn.pretrained import load_pretrained
 from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
 from sensorium.nn.space_time import SpaceTimeEncoder
 from sensorium.nn.tokens import Tokens
 from sensorium.representations import SensorInput, TableRows
+
+_SIGHT = (Modality.IMAGE, Modality.DEPTH)
 
 
 class Perception(nn.Module):
@@ -38,7 +41,8 @@ class Perception(nn.Module):
         self.encoders = nn.ModuleDict({sensor.name: _encoder(sensor, config) for sensor in inputs})
         self.staleness = nn.Parameter(torch.zeros(len(inputs), config.fusion.embed_dim))
         shapes = {name: encoder.token_shape for name, encoder in self.encoders.items()}
-        self.fusion = CrossModalFusion(shapes, config.fusion)  # type: ignore[arg-type]
+        sight = [sensor.name for sensor in inputs if sensor.modality in _SIGHT]
+        self.fusion = build_fusion(shapes, config.fusion, sight)  # type: ignore[arg-type]
 
     def num_frames(self, name: str) -> int:
         """Frames that the encoder of `name` looks at: 1, or the length of a clip."""
@@ -84,7 +88,44 @@ class Perception(nn.Module):
             name: tokens[name]._replace(summary=tokens[name].summary + age_s[:, m, None] * self.staleness[m])
             for m, name in enumerate(self.names)
         }
-        return self.fusion(aged, present)  # type: ignore[no-any-return]
+        fused: Fused = self.fusion(aged, present)
+        return fused
+
+    def sensor_parameters(self) -> dict[str, list[nn.Parameter]]:
+        """Sensor -> parameters that it alone has: its encoder, and what reads it in the fusion.
+
+        Lists of different sensors are disjoint. What is in none of them is shared by all senses.
+        """
+        return {
+            name: [*self.encoders[name].parameters(), *self.fusion.own_parameters(name)]
+            for name in self.names
+        }
+
+    def damp(self, sensor: str, bias: float = -4.0) -> None:
+        """Shut a sense nearly, in whatever way the fusion has; for a sense that has just been added.
+
+        Args:
+            sensor: Its name.
+            bias: Score of its gate; about sigmoid(bias) of it gets through. Training opens it again.
+
+        Raises:
+            ConfigError: There is no such sensor.
+        """
+        self.fusion.damp(sensor, bias)
+
+    def load_pretrained(self) -> None:
+        """Start the encoders from the pretrained weights that their configs name, if any.
+
+        Only a new run needs this: a checkpoint holds all weights.
+
+        Raises:
+            ConfigError: A model cannot be found or read, is of another type, or differs in a size.
+            MissingDependencyError: A model is named, and transformers is not installed.
+        """
+        for name, encoder in self.encoders.items():
+            if isinstance(encoder, SpaceTimeEncoder) and encoder.config.pretrained is not None:
+                field = "vision" if self.inputs[name].modality is Modality.IMAGE else "depth"
+                load_pretrained(encoder, encoder.config.pretrained, setting=f"network.{field}")
 
     def update_filters(self, name: str, readings: Tensor) -> None:
         """Let the running mean and variance of `name` see more readings; nothing where it has no filter."""
@@ -98,15 +139,15 @@ class Perception(nn.Module):
 
 
 def _num_features(sensor: SensorInput) -> int:
-    return 1 if sensor.modality in (Modality.DEPTH, Modality.IMAGE) else sensor.shape[-1]
+    return 1 if sensor.modality in _SIGHT else sensor.shape[-1]
 
 
 def _encoder(sensor: SensorInput, config: NetworkConfig) -> nn.Module:
     dim = config.fusion.embed_dim
     shape = sensor.shape
-    if sensor.modality in (Modality.IMAGE, Modality.DEPTH):
+    if sensor.modality in _SIGHT:
         vision = config.vision if sensor.modality is Modality.IMAGE else config.depth
-        return _vision_encoder(sensor, vision, dim)
+        return _vision_encoder(sensor, vision, config)
     if sensor.modality is Modality.AUDIO:
         if len(shape) not in (2, 3) or shape[-1] > 512:
             raise PolicyError(
@@ -120,13 +161,27 @@ def _encoder(sensor: SensorInput, config: NetworkConfig) -> nn.Module:
     return VectorEncoder(shape[-1], dim)
 
 
-def _vision_encoder(sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, dim: int) -> nn.Module:
+def _vision_encoder(
+    sensor: SensorInput, config: ConvConfig | SpaceTimeConfig, network: NetworkConfig
+) -> nn.Module:
     height, width, channels = sensor.shape
-    if height % config.cell_size or width % config.cell_size:
+    smallest, largest = network.image_sizes or (1, max(height, width))
+    if not smallest <= min(height, width) <= max(height, width) <= largest:
+        sides = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
         raise PolicyError(
-            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of {config.cell_size}, the "
-            f"side of a token of its {config.type} encoder. Change image_size or the encoder's patch_size."
+            f"Sensor {sensor.name!r} is {height}x{width} pixels; a network of size {network.size!r} is made "
+            f"for sides of {sides}. Set env.image_size to {sides}, or network.image_sizes to null to try it "
+            f"as it is."
         )
+    cell = config.cell_size
+    if height % cell or width % cell:
+        nearest = max(round(height / cell), 1) * cell
+        raise PolicyError(
+            f"Sensor {sensor.name!r} is {height}x{width} pixels, not a multiple of {cell}, the "
+            f"side of a token of its {config.type} encoder. Set env.image_size to a multiple, e.g. "
+            f"{nearest}, or change the encoder's patch_size."
+        )
+    dim = network.fusion.embed_dim
     if isinstance(config, SpaceTimeConfig):
         return SpaceTimeEncoder(config, (height, width), channels, dim)
     return ConvEncoder(config, (height, width), channels, dim)

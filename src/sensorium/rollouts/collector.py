@@ -63,7 +63,14 @@ class Collector:
             observation, step = self._perceive()
             action = step.distribution.draw(self.generator)
             if rollout is None:
-                rollout = Rollout.allocate(num_steps, observation, step.distribution, action, before)
+                rollout = Rollout.allocate(
+                    num_steps,
+                    observation,
+                    step.distribution,
+                    action,
+                    before,
+                    max_episode_steps=self.env.config.max_episode_steps,
+                )
             rollout.record_observation(t, observation, torch.from_numpy(self._starts.copy()))
             rollout.record_action(t, action, step.distribution, step.values)
             self._state = step.state
@@ -100,6 +107,10 @@ class Collector:
         rollout.terminated[t] = torch.from_numpy(terminated)
         rollout.ended[t] = torch.from_numpy(ended)
         rollout.valid[t] = torch.from_numpy(~resetting & ~failed)
+        rollout.solved[t] = torch.from_numpy(info["status"] == EpisodeStatus.SUCCESS.value)
+        rollout.violated[t] = torch.from_numpy(info["violated"])
+        rollout.violations[t] = torch.from_numpy(info["episode_violations"])
+        rollout.episode_steps[t] = torch.from_numpy(info["episode_length"])
         for world in np.flatnonzero(ended):
             rollout.episodes.append(finished_episode(info, int(world)))
         self._observation = observation
@@ -115,6 +126,7 @@ def finished_episode(info: Mapping[str, Any], world: int) -> FinishedEpisode:
         episode_return=float(info["episode_return"][world]),
         length=int(info["episode_length"][world]),
         seed=int(info["episode_seed"][world]),
+        stage=int(info["stage"][world]),
     )
 
 

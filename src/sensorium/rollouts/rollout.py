@@ -22,6 +22,8 @@ class FinishedEpisode:
     length: int
     """Steps."""
     seed: int
+    stage: int = 0
+    """Stage of the curriculum that it was played at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +51,16 @@ class Rollout:
     ended: Bool[Tensor, "time env"]
     valid: Bool[Tensor, "time env"]
     """False where a world was being reset or had broken: such steps are never trained on."""
+    solved: Bool[Tensor, "time env"]
+    """The episode ended with success at this step."""
+    violated: Bool[Tensor, "time env"]
+    """The step was unsafe, as the task defines it."""
+    violations: Int[Tensor, "time env"]
+    """Violations of the episode so far, this step included."""
+    episode_steps: Int[Tensor, "time env"]
+    """Steps of the episode so far, this one included."""
+    max_episode_steps: int
+    """Length of the longest episode."""
     episodes: list[FinishedEpisode]
 
     @classmethod
@@ -59,6 +71,8 @@ class Rollout:
         distribution: ActionDistribution,
         action: ActionBatch,
         state: PolicyState,
+        *,
+        max_episode_steps: int,
     ) -> "Rollout":
         """Make room for `num_steps` steps shaped like the given ones."""
         num_envs = len(observation.present)
@@ -89,6 +103,11 @@ class Rollout:
             terminated=scalars(torch.bool),
             ended=scalars(torch.bool),
             valid=scalars(torch.bool),
+            solved=scalars(torch.bool),
+            violated=scalars(torch.bool),
+            violations=scalars(torch.int64),
+            episode_steps=scalars(torch.int64),
+            max_episode_steps=max_episode_steps,
             episodes=[],
         )
 

@@ -28,7 +28,7 @@ from sensorium.trainers.ppo import PPO
 FORMAT = 1
 """Version of the layout above."""
 
-_STATE_KEYS = frozenset({"inputs", "kl_coef", "skipped_updates", "onnx_max_abs_diff", "counters", "sha256"})
+_STATE_KEYS = frozenset({"inputs", "learner", "onnx_max_abs_diff", "counters", "sha256"})
 
 
 def checkpoint_path(run: Path, env_steps: int) -> Path:
@@ -71,8 +71,7 @@ def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> fl
             state = {
                 "format": FORMAT,
                 "inputs": [sensor.describe() for sensor in policy.inputs],
-                "kl_coef": learner.state.kl_coef,
-                "skipped_updates": learner.state.skipped,
+                "learner": learner.to_json(),
                 "onnx_max_abs_diff": difference,
                 "counters": dict(counters),
                 "sha256": {f.name: _sha256(f.read_bytes()) for f in sorted(folder.iterdir())},
@@ -123,8 +122,7 @@ def load_learner(path: Path, learner: PPO) -> dict[str, Any]:
     state = load_policy(path, learner.policy)
     _load_optimizer(learner, _read_tensors(path, "optimizer.safetensors", state))
     learner.generator.set_state(_read_tensors(path, "random.safetensors", state)["generator"])
-    learner.state.kl_coef = float(state["kl_coef"])
-    learner.state.skipped = int(state["skipped_updates"])
+    learner.from_json(state["learner"])
     return state
 
 

@@ -1,13 +1,14 @@
 """What a training run needs to know, complete: `config.json` holds exactly this."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sensorium.core import Config
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.features.config import PretrainedTextConfig, TextEncoderConfig
 from sensorium.nn.config import NetworkConfig
+from sensorium.rewards.config import MixedRewardConfig
 
 
 class PPOConfig(Config):
@@ -52,6 +53,165 @@ class PPOConfig(Config):
     """Gradients are scaled down to this norm."""
     max_skipped_updates: int = Field(default=10, ge=1)
     """Updates in a row that may be skipped for a non-finite loss before training stops."""
+    diagnostics_every: int = Field(default=5, ge=0)
+    """Rollouts between two measurements of what each sense contributes, how senses attend to each other and
+    how alike they are; 0 never measures."""
+    diagnostics_rows: int = Field(default=512, ge=1)
+    """Steps of a rollout that such a measurement looks at."""
+
+
+class ShapleyGate(Config):
+    """Update gating by Shapley contributions: a sense that contributes much learns slower."""
+
+    type: Literal["shapley"] = "shapley"
+    tau: float = Field(default=1.0, gt=0)
+    """Temperature: small lets few senses learn at a time, `.inf` switches gating off; 0.7 to 1.3 is usual."""
+    k_min: float = Field(default=0.3, ge=0, le=1)
+    """Smallest factor on a sense's learning rate."""
+    k_max: float = Field(default=2.0, ge=1)
+    """Largest factor on a sense's learning rate."""
+    decay: float = Field(default=0.9, ge=0, lt=1)
+    """Weight of the past in the moving average of the contributions."""
+
+
+class OGMGate(Config):
+    """Gating in the manner of OGM-GE: a sense that does better alone than the others on average is slowed."""
+
+    type: Literal["ogm_ge"] = "ogm_ge"
+    alpha: float = Field(default=0.3, ge=0)
+    """Strength; published for two senses: 0.1 to 0.8."""
+    k_min: float = Field(default=0.1, ge=0, le=1)
+    """Smallest factor on a sense's learning rate."""
+    decay: float = Field(default=0.9, ge=0, lt=1)
+    """Weight of the past in the moving average of the scores."""
+
+
+class CGGMGate(Config):
+    """Gating in the manner of CGGM: a sense whose own score rises fastest is slowed."""
+
+    type: Literal["cggm"] = "cggm"
+    rho: float = Field(default=1.3, gt=0)
+    """Strength; published: 1.3."""
+    k_min: float = Field(default=0.3, ge=0, le=1)
+    """Smallest factor on a sense's learning rate."""
+    k_max: float = Field(default=2.0, ge=1)
+    """Largest factor on a sense's learning rate."""
+    decay: float = Field(default=0.9, ge=0, lt=1)
+    """Weight of the past in the moving average of the improvements."""
+
+
+class NoGate(Config):
+    """No gating: every sense learns at its own full rate."""
+
+    type: Literal["off"] = "off"
+
+
+GateConfig = Annotated[ShapleyGate | OGMGate | CGGMGate | NoGate, Field(discriminator="type")]
+
+
+class LearningRates(Config):
+    """Learning rate of each part of the policy; null takes `lr`."""
+
+    vision: float | None = Field(default=None, gt=0)
+    """Encoders of rgb and depth, and what reads them in the fusion."""
+    audio: float | None = Field(default=None, gt=0)
+    """The same for speech and environment sounds."""
+    text: float | None = Field(default=None, gt=0)
+    """The same for texts; the language model itself is frozen."""
+    proprio: float | None = Field(default=None, gt=0)
+    """The same for the body."""
+    policy: float | None = Field(default=None, gt=0)
+    """What senses share: fusion, memory and actor."""
+    value: float | None = Field(default=None, gt=0)
+    """The critic's head."""
+
+
+class AlignmentConfig(Config):
+    """Mean Jensen-Shannon divergence between the policy given one sense and the policy given all, as a loss.
+
+    Single senses are trained towards the whole, which is held fixed.
+    """
+
+    coef: float = Field(default=0.1, gt=0)
+    """Weight."""
+    rows: int = Field(default=128, ge=1)
+    """Steps of each minibatch that the loss looks at; every sense costs a pass through the fusion."""
+
+
+class ContrastiveConfig(Config):
+    """Symmetric InfoNCE between the senses' encodings; steps with one instruction are positives."""
+
+    coef: float = Field(default=0.05, gt=0)
+    """Weight."""
+    temperature: float = Field(default=0.1, gt=0)
+    """Temperature of the similarity."""
+
+
+class DAPOConfig(PPOConfig):
+    """Decoupled Actor-Policy Optimisation: PPO whose senses are kept in balance.
+
+    Not the LLM method of the same name (decoupled clip and dynamic sampling): that one is a setting of GRPO.
+    """
+
+    type: Literal["dapo"] = "dapo"  # type: ignore[assignment]
+    num_epochs: int = Field(default=10, ge=1)
+    """Passes over each rollout."""
+    kl_coef: float = Field(default=0.2, ge=0)
+    """Initial weight of the KL penalty, adapted towards `kl_target`; 0 leaves it out."""
+    learning_rates: LearningRates = LearningRates()
+    """Learning rates of the policy's parts."""
+    gate: GateConfig = ShapleyGate()
+    """How the senses' learning rates follow what they contribute."""
+    alignment: AlignmentConfig | None = None
+    """Draws the policies of single senses towards the whole one."""
+    contrastive: ContrastiveConfig | None = None
+    """Draws encodings of what belongs together towards each other."""
+    reward: MixedRewardConfig | None = None
+    """Mixes divergence and safety into the task's reward; null leaves it as it is."""
+
+
+AlgoConfig = Annotated[PPOConfig | DAPOConfig, Field(discriminator="type")]
+
+
+class StageConfig(Config):
+    """One stage of a curriculum."""
+
+    sensors: tuple[str, ...] = Field(min_length=1)
+    """Sensors that episodes of this stage have; the others are absent."""
+
+
+class CurriculumConfig(Config):
+    """Senses that join one after the other, each when the ones before it are mastered."""
+
+    stages: tuple[StageConfig, ...] = Field(min_length=1)
+    """In order; the last one has every sensor."""
+    promote_at: float = Field(default=0.8, gt=0, lt=1)
+    """The next stage begins when the lower bound of the success rate's 95 % interval reaches this."""
+    demote_below: float = Field(default=0.2, ge=0, lt=1)
+    """Training goes back a stage when the upper bound stays below this; 0 never goes back."""
+    patience: int = Field(default=20, ge=1)
+    """Rollouts in a row that must look too hard before training goes back."""
+    min_episodes: int = Field(default=200, ge=1)
+    """Episodes at a stage before anything is decided."""
+    window_episodes: int = Field(default=400, ge=1)
+    """Latest episodes at a stage that are counted."""
+    replay_share: float = Field(default=0.2, ge=0, lt=1)
+    """Share of the episodes that are played at earlier stages, so that they are not forgotten."""
+    new_sense_bias: float = Field(default=-4.0, le=0)
+    """Gate score with which a new sense starts: at -4 about 2 % of it gets through, and training opens it.
+    0 lets it in at once."""
+
+    @model_validator(mode="after")
+    def _decidable(self) -> "CurriculumConfig":
+        if self.demote_below >= self.promote_at:
+            raise ValueError(
+                f"demote_below ({self.demote_below}) must be less than promote_at ({self.promote_at})"
+            )
+        if self.window_episodes < self.min_episodes:
+            raise ValueError(
+                f"window_episodes ({self.window_episodes}) is less than min_episodes ({self.min_episodes})"
+            )
+        return self
 
 
 class EvalConfig(Config):
@@ -72,8 +232,10 @@ class TrainConfig(Config):
 
     env: EmbodiedEnvConfig
     """The task and the senses."""
-    algo: PPOConfig = PPOConfig()
+    algo: AlgoConfig = PPOConfig()
     """The algorithm and its settings."""
+    curriculum: CurriculumConfig | None = None
+    """Senses that join one after the other; null gives all of them from the start."""
     network: NetworkConfig = NetworkConfig()
     """Encoders, fusion and memory."""
     text: TextEncoderConfig = PretrainedTextConfig()

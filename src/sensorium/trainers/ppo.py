@@ -6,7 +6,9 @@ still between acting and updating, so the ratio of the first minibatch is exactl
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,15 +18,18 @@ from sensorium.algorithms import (
     clipped_surrogate,
     explained_variance,
     gae,
+    gradient_norm,
     masked_mean,
     normalise_advantages,
+    update_norm,
     value_loss,
 )
 from sensorium.core import TrainingError
 from sensorium.metrics import Max, Mean, Metric
-from sensorium.policies import ActorCritic
+from sensorium.policies import ActorCritic, PolicyOutput
 from sensorium.rollouts import Rollout
 from sensorium.trainers.config import PPOConfig
+from sensorium.trainers.diagnostics import Diagnosis, diagnose
 
 FILTER_READINGS = 64
 """Readings of a rollout, evenly spaced, that the observation filters look at; images are large."""
@@ -37,6 +42,17 @@ class PPOState:
     kl_coef: float
     skipped_in_a_row: int = 0
     skipped: int = 0
+    updates: int = 0
+    """Rollouts trained on."""
+
+
+class AuxiliaryLosses(NamedTuple):
+    """Terms that are added to a minibatch's loss."""
+
+    losses: Mapping[str, Tensor]
+    """Name -> term, multiplied by its weight; logged as `loss/{name}`."""
+    measures: Mapping[str, Tensor]
+    """Metric -> what else was found."""
 
 
 class PPO:
@@ -52,8 +68,12 @@ class PPO:
         self.policy = policy
         self.config = config
         self.generator = generator
-        self.optimizer = torch.optim.Adam(policy.parameters(), lr=config.lr, eps=1e-5, fused=True)
+        self.optimizer = torch.optim.Adam(self.parameter_groups(), lr=config.lr, eps=1e-5, fused=True)
         self.state = PPOState(kl_coef=config.kl_coef)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Groups of the optimiser: `params`, `name`, and `base_lr`, the learning rate before annealing."""
+        return [{"params": list(self.policy.parameters()), "name": "policy", "base_lr": self.config.lr}]
 
     def update(self, rollout: Rollout, *, progress: float) -> dict[str, Metric]:
         """Train on one rollout.
@@ -66,8 +86,9 @@ class PPO:
             TrainingError: Too many updates in a row had a non-finite loss.
         """
         config = self.config
+        rewards, metrics = self.rewards(rollout)
         advantages = gae(
-            rollout.rewards * config.reward_scale,
+            rewards,
             rollout.values,
             rollout.terminated,
             rollout.ended,
@@ -76,30 +97,65 @@ class PPO:
             gae_lambda=config.gae_lambda,
         )
         returns = advantages + rollout.values[:-1]
-        lr = config.lr * (1.0 - 0.9 * progress) if config.anneal_lr else config.lr
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        metrics: dict[str, Metric] = {}
+        metrics |= self.prepare(rollout, returns)
+        metrics |= self._set_learning_rates(1.0 - 0.9 * progress if config.anneal_lr else 1.0)
         for epoch in range(config.num_epochs):
             order = torch.randperm(config.num_envs, generator=self.generator)
-            for envs in order.chunk(config.num_minibatches):
-                for name, metric in self._minibatch(rollout, advantages, returns, envs).items():
+            last_epoch = epoch == config.num_epochs - 1
+            chunks = order.chunk(config.num_minibatches)
+            for i, envs in enumerate(chunks):
+                probe = last_epoch and i == len(chunks) - 1
+                found = self._minibatch(rollout, advantages, returns, envs, probe=probe)
+                if last_epoch:
+                    found["policy/kl_last_epoch"] = found["policy/kl"]
+                for name, metric in found.items():
                     metrics[name] = metrics[name].merge(metric) if name in metrics else metric
-                    if name == "policy/kl" and epoch == config.num_epochs - 1:
-                        last = metrics.get("policy/kl_last_epoch")
-                        metrics["policy/kl_last_epoch"] = metric if last is None else last.merge(metric)
         self._adapt_kl(metrics)
         self._update_filters(rollout)
         old_values = rollout.values[:-1].flatten()
         ev = explained_variance(old_values, returns.flatten(), rollout.valid.flatten())
         metrics["value/explained_variance"] = Mean.of(ev)
-        metrics["lr"] = Mean.of(lr)
         metrics["policy/kl_coef"] = Mean.of(self.state.kl_coef)
         metrics["gradient/skipped_updates"] = Max.of(self.state.skipped)
+        self.state.updates += 1
         return metrics
 
+    def rewards(self, rollout: Rollout) -> tuple[Tensor, dict[str, Metric]]:
+        """(T, N) rewards to learn from, and metrics of their parts."""
+        return rollout.rewards * self.config.reward_scale, {}
+
+    def prepare(self, rollout: Rollout, returns: Tensor) -> dict[str, Metric]:
+        """Look at a rollout before it is trained on; returns metrics."""
+        every = self.config.diagnostics_every
+        if every == 0 or self.state.updates % every:
+            return {}
+        diagnosis = self._diagnose(rollout, returns)
+        return {} if diagnosis is None else diagnosis.metrics
+
+    def auxiliary_losses(self, rollout: Rollout, output: PolicyOutput, envs: Tensor) -> AuxiliaryLosses:
+        """Further terms of a minibatch's loss; none here."""
+        return AuxiliaryLosses({}, {})
+
+    def _diagnose(self, rollout: Rollout, returns: Tensor) -> Diagnosis | None:
+        rows = self.config.diagnostics_rows
+        return diagnose(self.policy, rollout, returns, rows=rows, seed=self.state.updates)
+
+    def _set_learning_rates(self, factor: float) -> dict[str, Metric]:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["base_lr"] * factor * group.get("gate", 1.0)
+        groups = self.optimizer.param_groups
+        if len(groups) == 1:
+            return {"lr": Mean.of(groups[0]["lr"])}
+        return {f"lr/{group['name']}": Mean.of(group["lr"]) for group in groups}
+
     def _minibatch(
-        self, rollout: Rollout, advantages: Tensor, returns: Tensor, envs: Tensor
+        self,
+        rollout: Rollout,
+        advantages: Tensor,
+        returns: Tensor,
+        envs: Tensor,
+        *,
+        probe: bool,
     ) -> dict[str, Metric]:
         config = self.config
         mask = rollout.valid[:, envs].flatten()
@@ -120,41 +176,58 @@ class PPO:
             mask,
             clip_range=config.vf_clip_range,
         )
-        entropy = masked_mean(new.entropy(), mask)
+        entropies = new.entropies()
+        entropy = masked_mean(sum(entropies.values()), mask)
         kl = masked_mean(new.kl_from(rollout.distribution(envs, new)), mask)
         loss = surrogate.loss + config.vf_coef * critic - config.ent_coef * entropy
         if config.kl_coef > 0:
             loss = loss + self.state.kl_coef * kl
-        norm = self._descend(loss)
-        count = int(mask.sum())
-        metrics = {
+        auxiliary = self.auxiliary_losses(rollout, output, envs)
+        for term in auxiliary.losses.values():
+            loss = loss + term
+        norms = self._descend(loss, probe=probe)
+        values = {
             "loss/policy": surrogate.loss,
             "loss/value": critic,
             "policy/entropy": entropy,
             "policy/kl": kl,
             "policy/clip_fraction": surrogate.clip_fraction,
-            "gradient/norm": norm,
+            **norms,
         }
         for m, name in enumerate(self.policy.perception.names):
-            metrics[f"fusion/gate/{name}"] = masked_mean(output.fused.gates[:, m].detach(), mask)
-        for head, value in new.entropies().items():
-            metrics[f"policy/entropy/{head}"] = masked_mean(value, mask)
-        return {name: Mean.of(float(value.detach()), count) for name, value in metrics.items()}
+            values[f"fusion/gate/{name}"] = masked_mean(output.fused.gates[:, m].detach(), mask)
+        for head, value in entropies.items():
+            values[f"policy/entropy/{head}"] = masked_mean(value, mask)
+        values |= {f"loss/{name}": term for name, term in auxiliary.losses.items()}
+        values |= auxiliary.measures
+        count = int(mask.sum())
+        return {name: Mean.of(float(value.detach()), count) for name, value in values.items()}
 
-    def _descend(self, loss: Tensor) -> Tensor:
-        """One step of the optimiser, or none where the loss or a gradient is not finite."""
+    def _descend(self, loss: Tensor, *, probe: bool) -> dict[str, Tensor]:
+        """One step of the optimiser, or none where the loss or a gradient is not finite.
+
+        Args:
+            loss: What to minimise.
+            probe: Whether to measure each sense's gradient, and the step that it took, too.
+        """
         self.optimizer.zero_grad(set_to_none=True)
         if not torch.isfinite(loss):
             self._skip("the loss")
-            return torch.full((), math.nan)
+            return {"gradient/norm": torch.full((), math.nan)}
         loss.backward()  # type: ignore[no-untyped-call]
+        senses = self.policy.perception.sensor_parameters() if probe else {}
+        norms = {f"gradient/norm/{name}": gradient_norm(own) for name, own in senses.items()}
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.config.max_grad_norm)
+        norms["gradient/norm"] = norm.detach()
         if not torch.isfinite(norm):
             self._skip("the gradient of " + self._first_bad_gradient())
-            return norm
+            return norms
+        before = {name: [p.detach().clone() for p in own] for name, own in senses.items()}
         self.optimizer.step()
         self.state.skipped_in_a_row = 0
-        return norm.detach()
+        for name, own in senses.items():
+            norms[f"gradient/update_norm/{name}"] = update_norm(before[name], own)
+        return norms
 
     def _skip(self, what: str) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -194,3 +267,17 @@ class PPO:
                 perception.update_filters(name, rollout.dense[name][steps[::stride], envs[::stride]])
             else:
                 perception.update_filters(name, rollout.tables[name].values)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a checkpoint must keep beside tensors."""
+        return {
+            "kl_coef": self.state.kl_coef,
+            "skipped_updates": self.state.skipped,
+            "updates": self.state.updates,
+        }
+
+    def from_json(self, values: Mapping[str, Any]) -> None:
+        """Go on where `to_json` was called."""
+        self.state.kl_coef = float(values["kl_coef"])
+        self.state.skipped = int(values["skipped_updates"])
+        self.state.updates = int(values["updates"])

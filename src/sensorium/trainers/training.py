@@ -15,12 +15,14 @@ import numpy as np
 import torch
 
 from sensorium.core import EpisodeStatus, Stopwatch, derive_seed
+from sensorium.core.files import atomic_write_json
 from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, Sum, TensorBoardSink
 from sensorium.rollouts import Collector, FinishedEpisode, Rollout
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.checkpoint import checkpoint_path, latest_checkpoint, load_learner, save_checkpoint
 from sensorium.trainers.config import TrainConfig
-from sensorium.trainers.ppo import PPO
+from sensorium.trainers.curriculum import Curriculum
+from sensorium.trainers.dapo import build_learner
 
 RECENT_EPISODES = 400
 """Episodes over which the progress line averages."""
@@ -55,7 +57,7 @@ class TrainingResult:
 
 
 class Training:
-    """One run of PPO in its directory.
+    """One run of PPO or DAPO in its directory.
 
     Args:
         config: The run.
@@ -68,8 +70,11 @@ class Training:
         self.env = build_env(config, augmented=True)
         self.agent = build_agent(config, self.env)
         generator = torch.Generator().manual_seed(derive_seed(config.seed, "actions"))
-        self.learner = PPO(self.agent.policy, config.algo, generator)
+        self.learner = build_learner(self.agent.policy, config.algo, generator)
         self.collector = Collector(self.env, self.agent.policy, self.agent.representer, generator)
+        self.curriculum = None
+        if config.curriculum is not None:
+            self.curriculum = Curriculum(config.curriculum, self.agent.policy.perception.names)
         self.env_steps = 0
         self.wall_s = 0.0
         self.onnx_max_abs_diff = float("nan")
@@ -81,6 +86,9 @@ class Training:
             self.env_steps = int(state["counters"]["env_steps"])
             self.wall_s = float(state["counters"]["wall_s"])
             self.onnx_max_abs_diff = float(state["onnx_max_abs_diff"])
+            if self.curriculum is not None:
+                self.curriculum.from_json(state["counters"]["curriculum"])
+        self._set_stages()
         self._recent: deque[FinishedEpisode] = deque(maxlen=RECENT_EPISODES)
         self._stopwatch = Stopwatch()
 
@@ -135,6 +143,7 @@ class Training:
             self.wall_s = wall_before + elapsed_s
             steps_per_s = (self.env_steps - session_steps) / elapsed_s
             metrics |= self._rollout_metrics(rollout) | {"time/steps_per_s": Mean.of(steps_per_s)}
+            metrics |= self._advance_curriculum(rollout)
             sinks.write(self.env_steps, metrics)
             report(self._progress(steps_per_s))
             if self.env_steps >= next_checkpoint and self.env_steps < algo.total_steps:
@@ -154,9 +163,27 @@ class Training:
 
     def _save(self) -> None:
         path = checkpoint_path(self.run_dir, self.env_steps)
-        counters = {"env_steps": self.env_steps, "wall_s": self.wall_s}
+        counters: dict[str, Any] = {"env_steps": self.env_steps, "wall_s": self.wall_s}
+        if self.curriculum is not None:
+            counters["curriculum"] = self.curriculum.to_json()
         self.onnx_max_abs_diff = save_checkpoint(path, self.learner, counters)
         self.checkpoint = path
+
+    def _set_stages(self) -> None:
+        if self.curriculum is not None:
+            self.env.worlds.augmenter.set_stages(self.curriculum.allowed, self.curriculum.weights)
+
+    def _advance_curriculum(self, rollout: Rollout) -> dict[str, Metric]:
+        """Count successes at the current stage and go on, or back, when they say so."""
+        if self.curriculum is None:
+            return {}
+        change = self.curriculum.update(rollout.episodes, self.env_steps)
+        if change is not None:
+            for name in change.new_sensors:
+                self.agent.policy.perception.damp(name, self.curriculum.config.new_sense_bias)
+            self._set_stages()
+            atomic_write_json(self.run_dir / "curriculum.json", self.curriculum.changes)
+        return self.curriculum.metrics()
 
     def _rollout_metrics(self, rollout: Rollout) -> dict[str, Metric]:
         self._recent.extend(rollout.episodes)

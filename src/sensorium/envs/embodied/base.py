@@ -83,6 +83,8 @@ class BackendStep(NamedTuple):
     """(N,), read where an episode ends: the task was solved."""
     failed: NDArray[np.bool_]
     """(N,), the world broke (worker died): the episode has no outcome and must be reset."""
+    violated: NDArray[np.bool_] | None = None
+    """(N,), this step was unsafe (a collision, damage taken); None: the task knows no such thing."""
 
 
 @runtime_checkable

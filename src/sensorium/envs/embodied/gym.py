@@ -107,7 +107,7 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
         terminated, truncated = bool(outcome.terminated[0]), bool(outcome.truncated[0])
         self._running = not (terminated or truncated)
         observation = self._perceive(np.zeros(1, np.bool_))
-        info = self._info(str(outcome.status[0]))
+        info = self._info(str(outcome.status[0])) | {"violated": bool(outcome.violated[0])}
         return observation, float(outcome.reward[0]), terminated, truncated, info
 
     def _perceive(self, started: NDArray[np.bool_]) -> Observation:

@@ -20,7 +20,8 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
     `step` ignores that world's action, starts its next episode and returns reward 0.
 
     `info` holds, for every world: `status` (values of `EpisodeStatus`), `episode_seed`,
-    `episode_return` and `episode_length` (so far).
+    `episode_return`, `episode_length` and `episode_violations` (so far), `violated` (whether the step was
+    unsafe, as the task defines it) and `stage` (of a curriculum; 0 without one).
 
     Args:
         config: The task, the senses and the way to act.
@@ -47,6 +48,8 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
         self._seeded = False
         self._ended = np.zeros(num_envs, np.bool_)
         self._returns = np.zeros(num_envs, np.float64)
+        self._violated = np.zeros(num_envs, np.bool_)
+        self._violations = np.zeros(num_envs, np.int64)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -64,6 +67,8 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
         self.worlds.reset(everyone)
         self._ended[:] = False
         self._returns[:] = 0.0
+        self._violated = np.zeros(self.num_envs, np.bool_)
+        self._violations[:] = 0
         return self._perceive(everyone), self._info(np.full(self.num_envs, "running", "<U9"))
 
     def _base_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.uint64]:
@@ -85,6 +90,9 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
         outcome = self.worlds.step(actions, ~starting, starting)
         self._returns[starting] = 0.0
         self._returns += outcome.reward
+        self._violated = outcome.violated
+        self._violations[starting] = 0
+        self._violations += outcome.violated
         self._ended = outcome.terminated | outcome.truncated
         observation = self._perceive(starting)
         return observation, outcome.reward, outcome.terminated, outcome.truncated, self._info(outcome.status)
@@ -102,6 +110,9 @@ class MultiModalVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
             "episode_seed": self.worlds.episode_seeds.copy(),
             "episode_return": self._returns.copy(),
             "episode_length": self.worlds.step_count.copy(),
+            "stage": self.worlds.augmenter.stage.copy(),
+            "violated": self._violated.copy(),
+            "episode_violations": self._violations.copy(),
         }
         return info | {f"_{key}": np.ones(self.num_envs, np.bool_) for key in info}
 

@@ -26,6 +26,8 @@ class WorldsStep(NamedTuple):
     truncated: NDArray[np.bool_]
     status: NDArray[np.str_]
     """(N,) values of `EpisodeStatus`."""
+    violated: NDArray[np.bool_]
+    """(N,), the step was unsafe, as the task defines it."""
 
 
 @dataclass(slots=True)
@@ -137,7 +139,8 @@ class Worlds:
             status[outcome.terminated] = EpisodeStatus.FAILURE.value
             status[(outcome.terminated | truncated) & outcome.success] = EpisodeStatus.SUCCESS.value
             status[outcome.failed] = EpisodeStatus.ERROR.value
-        return WorldsStep(outcome.reward, outcome.terminated & ~outcome.failed, truncated, status)
+        violated = np.zeros(self.num_envs, np.bool_) if outcome.violated is None else outcome.violated
+        return WorldsStep(outcome.reward, outcome.terminated & ~outcome.failed, truncated, status, violated)
 
     def observe(self, started: NDArray[np.bool_]) -> Observation:
         """Read the sensors that are due; the others keep their last reading and its timestamp.

@@ -81,7 +81,8 @@ class ArenaBackend:
         ended = np.zeros((self.num_envs, 2), np.bool_)
         step_worlds(self.state, self.rules, self._commands(discrete, continuous), active, reward, ended)
         failed = np.zeros(self.num_envs, np.bool_)
-        return BackendStep(reward, ended[:, 0].copy(), ended[:, 1].copy(), failed)
+        bumped = active & ~ended[:, 0] & (self.state.body[:, 2] > 0)  # choosing an object is no accident
+        return BackendStep(reward, ended[:, 0].copy(), ended[:, 1].copy(), failed, bumped)
 
     def _commands(
         self, discrete: NDArray[np.int64] | None, continuous: NDArray[np.float32] | None

@@ -1,37 +1,26 @@
 """Cross-modal attention with a presence mask and a null slot, then a gate per sensor."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
 import torch
-from einops import einsum, rearrange
+from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from sensorium.nn.config import FusionConfig
+from sensorium.nn.config import CrossAttentionConfig
+from sensorium.nn.fusion.base import NEVER, Fusion, Mixed, shares
 from sensorium.nn.tokens import Tokens, TokenShape
 
-_NEVER = -1e9  # finite, so that a row without any token stays a number
 
-
-class Fused(NamedTuple):
-    """The senses in one vector, and how they got there."""
-
-    features: Float[Tensor, "batch hidden"]
-    attention: Float[Tensor, "batch sensors slots"]
-    """Attention mass that each sensor puts on each sensor's tokens; the last slot is the null slot."""
-    gates: Float[Tensor, "batch sensors"]
-    """Share of each sensor in the fused vector; sums to 1 over the present ones."""
-
-
-class CrossModalFusion(nn.Module):
+class CrossModalFusion(Fusion):
     """Each sensor's summary asks every sensor's tokens; gates weigh the answers.
 
-        h_m = LN(s_m + Attn(q_m, K, V, presence)),  g = softmax(w . h_m + log presence),
-        z = sum_m g_m tanh(W_m h_m) * M
+        h_m = LN(s_m + Attn(q_m, K, V, presence)),  g = softmax(w . h_m + b_m + log presence),
+        z = M * sum_m g_m tanh(W_m h_m)
 
-    A missing sensor's tokens are never attended to, its summary is a learned missing token and its gate
-    is zero. The null slot keeps the softmax defined when nothing is present.
+    A missing sensor's tokens are never attended to and its gate is zero. The null slot keeps the softmax
+    defined when nothing is present.
 
     Source: gates after Arevalo et al. 2017, arXiv:1702.01992 (gated multimodal unit), generalised to any
     number of sensors with a presence mask.
@@ -39,42 +28,51 @@ class CrossModalFusion(nn.Module):
     Args:
         shapes: Sensor -> number and width of its tokens, canonical order.
         config: Widths and heads.
+        sight: Sensors of the first of two streams.
     """
 
-    def __init__(self, shapes: Mapping[str, TokenShape], config: FusionConfig) -> None:
-        super().__init__()
+    def __init__(
+        self, shapes: Mapping[str, TokenShape], config: CrossAttentionConfig, sight: Collection[str] = ()
+    ) -> None:
+        super().__init__(shapes, config.features, sight=sight, streams=config.streams)
         dim, heads = config.embed_dim, config.num_heads
-        self.sensors = tuple(shapes)
         self.num_heads = heads
         self.widths = [heads * shape.channels for shape in shapes.values()]
-        self.missing = nn.Parameter(torch.randn(len(shapes), dim) * 0.02)
         self.query = nn.ModuleList(nn.Linear(dim, sum(self.widths)) for _ in shapes)
         self.position = nn.ParameterList(torch.randn(*shape) * 0.1 for shape in shapes.values())
         self.null_score = nn.Parameter(torch.zeros(len(shapes) * heads))
+        self.attention_bias = nn.Parameter(torch.zeros(len(shapes)))
         self.attention_out = nn.Linear(sum(self.widths), dim)
         self.norm = nn.LayerNorm(dim)
-        self.gate = nn.Linear(dim, 1)
+        self.gate = nn.Linear(dim, 1, bias=False)
         nn.init.zeros_(self.gate.weight)
-        self.project = nn.ModuleList(nn.Linear(dim, config.hidden_dim) for _ in shapes)
+        self.gate_bias = nn.Parameter(torch.zeros(len(shapes)))
+        self.project = nn.ModuleList(nn.Linear(dim, config.stream_width) for _ in shapes)
 
-    def forward(self, tokens: Mapping[str, Tokens], present: Bool[Tensor, "batch sensors"]) -> Fused:
-        """Fuse one batch.
-
-        Args:
-            tokens: Every sensor's tokens; those of an absent sensor carry no weight. They must be finite,
-                which holds when absent readings are zeros.
-            present: Which sensors deliver.
-        """
-        summaries = torch.stack([tokens[name].summary for name in self.sensors], dim=1)
-        summaries = torch.where(present.unsqueeze(-1), summaries, self.missing)
+    def mix(
+        self,
+        summaries: Float[Tensor, "batch sensors dim"],
+        tokens: Mapping[str, Tokens],
+        present: Bool[Tensor, "batch sensors"],
+    ) -> Mixed:
+        """Attend, then gate."""
         attended, attention = self._attend(summaries, tokens, present)
         h = self.norm(summaries + attended)
-        scores = self.gate(h).squeeze(-1).masked_fill(~present, _NEVER)
-        # With nothing present the softmax would spread over missing tokens; the mask keeps it at zero.
-        gates = scores.softmax(-1) * present
+        gates = shares(self.gate(h).squeeze(-1) + self.gate_bias, present)
         parts = torch.stack([project(h[:, m]) for m, project in enumerate(self.project)], dim=1)
-        features = einsum(gates, torch.tanh(parts), "b m, b m d -> b d") * len(self.sensors)
-        return Fused(features, attention, gates)
+        features = self.pooled(gates, torch.tanh(parts)) * len(self.sensors)
+        return Mixed(features, attention, gates)
+
+    def own_parameters(self, sensor: str) -> list[nn.Parameter]:
+        """Query, token positions and projection of `sensor`."""
+        m = self.sensors.index(sensor)
+        own = [*self.query[m].parameters(), *self.project[m].parameters()]
+        return [*own, list(self.position.parameters())[m]]
+
+    def shut(self, m: int, bias: float) -> None:
+        """Lower the gate of sensor `m`, and the other senses' attention to its tokens."""
+        self.gate_bias[m] = bias
+        self.attention_bias[m] = bias
 
     def _attend(
         self, summaries: Tensor, tokens: Mapping[str, Tokens], present: Tensor
@@ -90,9 +88,11 @@ class CrossModalFusion(nn.Module):
         for m, (name, query) in enumerate(zip(self.sensors, per_sensor, strict=True)):
             values, mask, _ = tokens[name]
             q = rearrange(query, "b m (h c) -> b (m h) c", h=self.num_heads) * values.shape[-1] ** -0.5
-            score = torch.baddbmm(q @ self.position[m].t(), q, values.transpose(1, 2))
+            position = self.position[m]
+            place = functional.linear(q, position, self.attention_bias[m].expand(len(position)))
+            score = torch.baddbmm(place, q, values.transpose(1, 2))
             absent = ~present[:, m, None, None]
-            scores.append(score.masked_fill(absent if mask is None else absent | ~mask[:, None], _NEVER))
+            scores.append(score.masked_fill(absent if mask is None else absent | ~mask[:, None], NEVER))
         scores.append(self.null_score[:, None].expand(summaries.shape[0], -1, 1))
         lengths = [score.shape[-1] for score in scores]
         weights = torch.split(torch.cat(scores, dim=-1).softmax(-1), lengths, dim=-1)
@@ -103,3 +103,13 @@ class CrossModalFusion(nn.Module):
         attended = self.attention_out(torch.cat(answers, dim=-1))
         mass = torch.stack([weight.detach().sum(-1) for weight in weights], dim=-1)
         return attended, rearrange(mass, "b (m h) s -> b m h s", h=self.num_heads).mean(2)
+
+
+def num_parameters(shapes: Mapping[str, TokenShape], config: CrossAttentionConfig) -> int:
+    """Number of parameters of a `CrossModalFusion`, without building it."""
+    sensors, dim, heads = len(shapes), config.embed_dim, config.num_heads
+    asked = heads * sum(shape.channels for shape in shapes.values())
+    positions = sum(shape.num_tokens * shape.channels for shape in shapes.values())
+    attention = sensors * (dim + 1) * asked + (asked + 1) * dim + positions + sensors * (heads + 1)
+    gates = 2 * dim + dim + sensors + sensors * (dim + 1) * config.stream_width
+    return attention + gates + sensors * config.features

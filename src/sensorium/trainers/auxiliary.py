@@ -1,0 +1,161 @@
+"""Losses and reward terms that compare a policy's senses with each other."""
+
+import torch
+from torch import Tensor
+
+from sensorium.algorithms import (
+    ContrastiveLoss,
+    PolicyHeads,
+    contrastive_loss,
+    masked_mean,
+    modality_divergence,
+    one_row_per_episode,
+)
+from sensorium.core import Modality
+from sensorium.nn.tokens import Tokens
+from sensorium.policies import ActionDistribution, ActorCritic, PolicyOutput, SequenceBatch
+from sensorium.rewards import MixedReward, MixedRewardConfig, divergence_term, safety_term, task_term
+from sensorium.rollouts import Rollout
+
+
+def alignment_loss(policy: ActorCritic, rollout: Rollout, envs: Tensor, *, rows: int) -> Tensor:
+    """Mean divergence between the policy given one sense and the one given all, which is held fixed.
+
+    Args:
+        policy: Being trained.
+        rollout: What it did.
+        envs: Worlds of the minibatch; the first of them are looked at.
+        rows: Steps to look at.
+    """
+    chosen = envs[: max(1, rows // len(rollout.rewards))]
+    batch = rollout.sequences(chosen)
+    tokens = policy.encode(batch)
+    with torch.no_grad():
+        full = policy.fuse_sequences(tokens, batch)
+    divergence = _single_sense_divergence(policy, batch, tokens, full)
+    return masked_mean(divergence, rollout.valid[:, chosen].flatten())
+
+
+@torch.no_grad()
+def rollout_divergence(policy: ActorCritic, rollout: Rollout, *, num_minibatches: int) -> Tensor:
+    """(T, N) divergence between the policy given one sense and the one given all, at every step."""
+    num_steps, num_envs = rollout.rewards.shape
+    parts: list[Tensor] = []
+    for envs in torch.arange(num_envs, device=rollout.rewards.device).chunk(num_minibatches):
+        batch = rollout.sequences(envs)
+        tokens = policy.encode(batch)
+        full = policy.fuse_sequences(tokens, batch)
+        parts.append(_single_sense_divergence(policy, batch, tokens, full).view(num_steps, len(envs)))
+    return torch.cat(parts, dim=1)
+
+
+def _single_sense_divergence(
+    policy: ActorCritic, batch: SequenceBatch, tokens: dict[str, Tokens], full: PolicyOutput
+) -> Tensor:
+    singles: list[PolicyHeads] = []
+    senses = len(policy.perception.names)
+    for m in range(senses):
+        only = torch.arange(senses, device=batch.present.device) == m
+        singles.append(_heads(policy.fuse_sequences(tokens, batch, batch.present & only).distribution))
+    return modality_divergence(
+        singles,
+        _heads(full.distribution),
+        batch.present.flatten(0, 1).t(),
+        full.distribution.parameter_mask,
+    )
+
+
+def _heads(distribution: ActionDistribution) -> PolicyHeads:
+    return PolicyHeads(distribution.logits, distribution.mean, distribution.log_std)
+
+
+def contrast(
+    policy: ActorCritic,
+    rollout: Rollout,
+    output: PolicyOutput,
+    envs: Tensor,
+    *,
+    temperature: float,
+    generator: torch.Generator,
+) -> ContrastiveLoss:
+    """Contrastive loss between the encodings of a minibatch, one step of every episode.
+
+    Positives share their instruction: the same text, or without texts the same utterance; where nothing is
+    said, the same episode.
+
+    Args:
+        policy: Tells the senses.
+        rollout: What the minibatch was taken from.
+        output: Of the minibatch.
+        envs: Worlds of the minibatch.
+        temperature: Of the similarity.
+        generator: Source of the choice of steps.
+    """
+    # An episode is told apart by its world and the starts seen so far in the rollout.
+    starts = rollout.starts[:, envs].long().cumsum(0)
+    worlds = torch.arange(len(envs), device=starts.device)
+    episodes = (worlds * (len(starts) + 1) + starts).flatten()
+    present = rollout.present[:, envs].flatten(0, 1)
+    valid = rollout.valid[:, envs].flatten()
+    eligible = valid & (present.sum(-1) >= 2)
+    rows = one_row_per_episode(episodes, eligible, generator)
+    names = policy.perception.names
+    return contrastive_loss(
+        {name: output.fused.summaries[rows, m] for m, name in enumerate(names)},
+        {name: present[rows, m] for m, name in enumerate(names)},
+        _instructions(policy, rollout, envs, episodes)[rows],
+        temperature=temperature,
+    )
+
+
+def _instructions(policy: ActorCritic, rollout: Rollout, envs: Tensor, episodes: Tensor) -> Tensor:
+    """What was said at every step, as a number."""
+    for modality in (Modality.TEXT, Modality.AUDIO):
+        for sensor in policy.inputs:
+            if sensor.modality is modality and sensor.name in rollout.rows:
+                return rollout.rows[sensor.name][:, envs].flatten()
+    return episodes
+
+
+def mixed_rewards(
+    policy: ActorCritic,
+    rollout: Rollout,
+    config: MixedRewardConfig,
+    *,
+    reward_scale: float,
+    num_minibatches: int,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Task reward, divergence penalty and safety of a rollout, mixed.
+
+    The divergence is that of the policy which acted: it stands still from the first step of a rollout to the
+    last, so that a deed earns the same wherever in the rollout it is done.
+
+    Returns:
+        (T, N) rewards to learn from, and (T, N) for each weighted term.
+    """
+    shape = rollout.rewards.shape
+    active, steps, violations = (
+        x.flatten().cpu().numpy() for x in (rollout.valid, rollout.episode_steps, rollout.violations)
+    )
+    violated, solved = (x.flatten().cpu().numpy() for x in (rollout.violated, rollout.solved))
+    terms = {"task": task_term((rollout.rewards * reward_scale).flatten().cpu().numpy(), active)}
+    if config.divergence != 0:
+        divergence = rollout_divergence(policy, rollout, num_minibatches=num_minibatches)
+        terms["divergence"] = divergence_term(
+            divergence.flatten().cpu().numpy(), active, steps, max_steps=rollout.max_episode_steps
+        )
+    if config.safety != 0:
+        terms["safety"] = safety_term(
+            violated & active,
+            solved & active,
+            steps,
+            violations,
+            max_steps=rollout.max_episode_steps,
+            violation_cost=config.violation_cost,
+        )
+    total, parts = MixedReward.from_config(config)(terms)
+    device = rollout.rewards.device
+    return (
+        torch.from_numpy(total).view(shape).to(device),
+        {name: torch.from_numpy(values).view(shape).to(device) for name, values in parts.items()},
+    )
