@@ -216,3 +216,16 @@ def test_stages_limit_the_senses_of_an_episode() -> None:
     assert present(observation)[:, stage == 0].sum(0).tolist() == [1] * int((stage == 0).sum())
     assert present(observation)[:, stage == 1].all()
     assert 0.1 < (stage == 0).mean() < 0.4
+
+
+def test_combinations_are_drawn_uniformly() -> None:
+    sets = [["rgb", "instruction"], ["depth", "speech"], list(SENSORS)]
+    seen = run(env_with(64, combinations=sets), 1)
+    masks = present(seen[0]).T
+    found = [sum(bool((row == [name in s for name in SENSORS]).all()) for row in masks) for s in sets]
+    assert sum(found) == 64
+    assert min(found) > 10
+    with pytest.raises(ConfigError, match=r"combinations\[1\].*'rbg'.*rgb"):
+        env_with(combinations=[["rgb"], ["rbg"]])
+    with pytest.raises(ConfigError, match=r"combinations\[0\] is empty"):
+        env_with(combinations=[[]])

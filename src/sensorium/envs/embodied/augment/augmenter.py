@@ -59,11 +59,11 @@ class Augmenter:
         self._outage_start = np.full((len(self.names), num_envs), _FOREVER)
         self._outage_end = np.full((len(self.names), num_envs), _FOREVER)
         self._jitter = no_jitter(num_envs)
-        self.allowed = np.ones((1, len(self.names)), np.bool_)
-        """(stages, sensors) sensors of each stage of a curriculum."""
-        self._stage_weights = np.ones(1)
+        self.allowed = self._combinations(config)
+        """(stages, sensors) sensors of each stage of a curriculum, or of each combination."""
+        self._stage_weights = np.full(len(self.allowed), 1.0 / len(self.allowed))
         self.stage = np.zeros(num_envs, np.int64)
-        """(N,) stage of each world's running episode."""
+        """(N,) stage, or combination, of each world's running episode."""
 
     def _may_drop(self, config: AugmentConfig) -> NDArray[np.bool_]:
         only = () if config.modal_dropout is None else config.modal_dropout.only
@@ -71,6 +71,16 @@ class Augmenter:
             if name not in self.names:
                 raise unknown_name("sensor in augment.modal_dropout.only", name, self.names)
         return np.array([not only or name in only for name in self.names])
+
+    def _combinations(self, config: AugmentConfig) -> NDArray[np.bool_]:
+        for number, sensors in enumerate(config.combinations):
+            if not sensors:
+                raise ConfigError(f"augment.combinations[{number}] is empty; name at least one sensor.")
+            for name in sensors:
+                if name not in self.names:
+                    raise unknown_name(f"sensor in augment.combinations[{number}]", name, self.names)
+        sets = config.combinations or (self.names,)
+        return np.array([[name in sensors for name in self.names] for sensors in sets])
 
     def set_stages(self, allowed: NDArray[np.bool_], weights: NDArray[np.float64]) -> None:
         """Choose what the episodes that begin from now on may perceive.

@@ -92,6 +92,9 @@ class ColorJitter(Augmentation):
 class AugmentConfig(Config):
     """What happens to perception during training; evaluation never applies it."""
 
+    combinations: tuple[tuple[str, ...], ...] = ()
+    """Sets of sensors, of which each episode has one, drawn uniformly; empty: all sensors. A curriculum,
+    where there is one, decides instead."""
     modal_dropout: ModalDropout | None = None
     """Sensors absent for an episode."""
     outage: SensorOutage | None = None
