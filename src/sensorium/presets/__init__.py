@@ -6,12 +6,13 @@ A preset is a function that returns a config. Derive your own by calling `update
 from collections.abc import Callable
 
 from sensorium.core import unknown_name
-from sensorium.presets.embodied import doom_basic, quickstart
+from sensorium.presets.embodied import doom_basic, doom_find, quickstart
 from sensorium.trainers.config import TrainConfig
 
 PRESETS: dict[str, Callable[[], TrainConfig]] = {
     "quickstart": quickstart,
     "doom_basic": doom_basic,
+    "doom_find": doom_find,
 }
 """Preset name -> function that builds its config."""
 
@@ -27,4 +28,4 @@ def find_preset(name: str) -> TrainConfig:
     return PRESETS[name]()
 
 
-__all__ = ["PRESETS", "doom_basic", "find_preset", "quickstart"]
+__all__ = ["PRESETS", "doom_basic", "doom_find", "find_preset", "quickstart"]

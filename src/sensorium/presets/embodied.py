@@ -42,3 +42,19 @@ def doom_basic() -> TrainConfig:
         ),
         evaluation=EvalConfig(episodes=100, subset_episodes=48, num_envs=16),
     )
+
+
+def doom_find() -> TrainConfig:
+    """Hear "go to the red pillar" and walk to the right one of three in ViZDoom, round the walls."""
+    return TrainConfig(
+        env=EmbodiedEnvConfig(
+            task="doom/find",
+            visual_obs=("rgb", "depth"),
+            audio_obs=("speech",),
+            action_space=ActionKind.DISCRETE,
+            max_episode_steps=100,
+            backend_options={"kinds": ["red pillar", "green pillar", "blue pillar"]},
+        ),
+        algo=PPOConfig(total_steps=500_000, num_envs=32, num_steps=32, num_minibatches=4),
+        evaluation=EvalConfig(episodes=200, subset_episodes=100, num_envs=32, chance_success=1 / 3),
+    )

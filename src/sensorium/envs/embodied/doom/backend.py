@@ -13,6 +13,9 @@ from sensorium.envs.embodied.base import BackendStep, Reading, SensorSpec
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.envs.embodied.doom.actions import ActionTable
 from sensorium.envs.embodied.doom.config import ENGINE_TICS_PER_S, DoomOptions, pick_resolution
+from sensorium.envs.embodied.doom.find.config import FindOptions
+from sensorium.envs.embodied.doom.find.kinds import sentences as find_sentences
+from sensorium.envs.embodied.doom.find.room import draw_meaning
 from sensorium.envs.embodied.doom.instructions import Instructions
 from sensorium.envs.embodied.doom.local import LocalGames
 from sensorium.envs.embodied.doom.pool import WorkerPool
@@ -48,6 +51,7 @@ class DoomBackend:
                 "found. Install it with: apt-get install libopenal1"
             )
         scenario = SCENARIOS[config.task.partition("/")[2]]
+        find = options if isinstance(options, FindOptions) else None
         self.num_envs = num_envs
         self.control_hz = ENGINE_TICS_PER_S / options.frame_skip
         self._task = config.task
@@ -55,11 +59,12 @@ class DoomBackend:
         self._table = ActionTable(scenario, config.action_space)
         self.action = self._table.spec
         self._instructions = Instructions(
-            scenario,
+            scenario.instructions if find is None else find_sentences(find.kinds),
             options,
             waveform=config.waveform,
             num_envs=num_envs,
             spoken="speech" in config.sensor_names,
+            choose=None if find is None else lambda seed: draw_meaning(seed, find).sentence,
         )
         settings = GameSettings(
             scenario=scenario.name,
@@ -72,6 +77,7 @@ class DoomBackend:
             n_mels=options.n_mels,
             waveform=config.waveform,
             objects=options.objects,
+            find=find,
         )
         self.sensors: Mapping[str, SensorSpec] = sensor_specs(
             config.sensor_names, settings, self._instructions, self.control_hz

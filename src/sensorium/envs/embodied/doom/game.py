@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.core import require
+from sensorium.envs.embodied.doom.find.referee import Referee
 from sensorium.envs.embodied.doom.images import Shrinker
 from sensorium.envs.embodied.doom.messages import clean_notifications
 from sensorium.envs.embodied.doom.scenarios import SCENARIOS, SuccessRule
@@ -46,7 +47,8 @@ class Game:
     Args:
         settings: Scenario, sensors and sizes.
         readings: Sensor name -> the row of this world, which `reset` and `step` overwrite in place. After
-            the step that ends an episode the engine has nothing to show: the rows keep the last reading.
+            the step that ends an episode the engine has nothing to show: the rows keep the last reading
+            (but in `doom/find`, where the engine goes on).
         folder: Where the engine may leave files.
         name: Tells this game's files from those of others in the folder.
     """
@@ -62,7 +64,13 @@ class Game:
         self._angle = math.nan
         vizdoom = require("vizdoom", extra="doom", purpose="the doom backend")
         self._variable = vizdoom.GameVariable
-        self._game = _configure(vizdoom, settings)
+        self._game = vizdoom.DoomGame()
+        self._referee = None if settings.find is None else Referee(settings.find)
+        if self._referee is None:
+            _load_scenario(vizdoom, self._game, settings.scenario)
+        else:
+            self._referee.configure(self._game, folder / f"{name}.wad")
+        _configure(vizdoom, self._game, settings)
         self._game.set_doom_config_path(str(folder / f"{name}.ini"))
         with _surroundings(folder):
             self._game.init()
@@ -76,6 +84,8 @@ class Game:
     def reset(self, seed: int) -> None:
         """Start the episode that `seed` (64 bits, folded to the engine's 32) decides."""
         self._game.set_seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)
+        if self._referee is not None:
+            self._referee.furnish(self._game, seed)
         self._game.new_episode()
         self._angle = math.nan
         self._read()
@@ -86,7 +96,14 @@ class Game:
         finished = bool(self._game.is_episode_finished())
         if not finished:
             self._read()
+        if self._referee is not None:
+            return StepResult(*self._referee.judge(*self._place()))
         return StepResult(reward, finished, self._succeeded(finished))
+
+    def _place(self) -> tuple[float, float]:
+        """Where the player is, in map units."""
+        read, variable = self._game.get_game_variable, self._variable
+        return read(variable.POSITION_X), read(variable.POSITION_Y)
 
     def _succeeded(self, finished: bool) -> bool:
         rule = self._scenario.rule
@@ -145,7 +162,9 @@ class Game:
             "health": read(variable.HEALTH),
             "kills": read(variable.KILLCOUNT),
         }
-        if self._settings.objects:
+        if self._referee is not None:
+            truth |= self._referee.describe()
+        elif self._settings.objects:
             truth["objects"] = [
                 {"name": o.name, "position": [o.position_x, o.position_y, o.position_z], "angle": o.angle}
                 for o in self._state.objects
@@ -157,13 +176,16 @@ class Game:
         self._game.close()
 
 
-def _configure(vizdoom: Any, settings: GameSettings) -> Any:
-    """A game that is set up and not yet started."""
+def _load_scenario(vizdoom: Any, game: Any, name: str) -> None:
+    """Map, rewards and weapons of a scenario that ships with ViZDoom."""
     scenarios = Path(vizdoom.scenarios_path)
+    game.load_config(str(scenarios / f"{name}.cfg"))
+    game.set_doom_scenario_path(str(scenarios / f"{name}.wad"))
+
+
+def _configure(vizdoom: Any, game: Any, settings: GameSettings) -> None:
+    """Set what is the same for every scenario, or depends on the settings."""
     width, height = settings.resolution
-    game = vizdoom.DoomGame()
-    game.load_config(str(scenarios / f"{settings.scenario}.cfg"))
-    game.set_doom_scenario_path(str(scenarios / f"{settings.scenario}.wad"))
     game.set_mode(vizdoom.Mode.PLAYER)
     game.set_window_visible(False)
     game.set_screen_resolution(getattr(vizdoom.ScreenResolution, f"RES_{width}X{height}"))
@@ -180,7 +202,6 @@ def _configure(vizdoom: Any, settings: GameSettings) -> Any:
         game.set_audio_buffer_size(settings.frame_skip + 1)
         game.add_game_args("+snd_efx 0")  # with sound effects on, OpenAL aborts the engine
     game.set_episode_timeout(0)  # the environment truncates; a limit here would look like the task's own end
-    return game
 
 
 @contextlib.contextmanager

@@ -1,13 +1,13 @@
 """What the agent is told, as text and as speech: computed once, picked by each episode's seed."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.core import derive_seed
 from sensorium.envs.embodied.doom.config import DoomOptions
-from sensorium.envs.embodied.doom.scenarios import Scenario
 from sensorium.features import speech
 
 FRAME_RATE_HZ = 40.0
@@ -21,7 +21,8 @@ class Instructions:
     """The sentences of a scenario, and every voice that may speak them.
 
     Args:
-        scenario: Where the sentences come from.
+        sentences: What may be said.
+        choose: Which of the sentences is said in the episode of a seed. None: any, they mean the same.
         options: Voices and rate.
         waveform: Whether speech is a waveform (samples,) at 16 kHz instead of log-mel (frames, mels).
         num_envs: How many worlds.
@@ -33,9 +34,17 @@ class Instructions:
     """
 
     def __init__(
-        self, scenario: Scenario, options: DoomOptions, *, waveform: bool, num_envs: int, spoken: bool
+        self,
+        sentences: tuple[str, ...],
+        options: DoomOptions,
+        *,
+        waveform: bool,
+        num_envs: int,
+        spoken: bool,
+        choose: Callable[[int], int] | None = None,
     ) -> None:
-        self.sentences = scenario.instructions
+        self.sentences = sentences
+        self._choose = choose or (lambda seed: derive_seed(seed, "instruction") % len(sentences))
         self._voices = options.voices if spoken else ()
         self._sentence = np.zeros(num_envs, np.intp)
         self._voice = np.zeros(num_envs, np.intp)
@@ -75,7 +84,7 @@ class Instructions:
 
     def pick(self, world: int, seed: int) -> None:
         """Choose the sentence and the voice of a world's new episode."""
-        self._sentence[world] = derive_seed(seed, "instruction") % len(self.sentences)
+        self._sentence[world] = self._choose(seed)
         if self._voices:
             self._voice[world] = derive_seed(seed, "voice") % len(self._voices)
 

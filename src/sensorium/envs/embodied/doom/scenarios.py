@@ -1,12 +1,15 @@
-"""The scenarios that ship with ViZDoom, as data: what to do, which buttons, what counts as success.
+"""The scenarios as data: what to do, which buttons, what counts as success.
 
-Rewards, maps and episode ends are the engine's own (its `.cfg` and `.wad` files). Not here: `cig`,
+All but `find` ship with ViZDoom: rewards, maps and episode ends are the engine's own (its `.cfg` and `.wad`
+files). Not here: `cig`,
 `multi`, `multi_duel` and `multi_deathmatch`, which are games between several players (started for a single
 player, `cig` and `multi_duel` crash the engine and `multi` has no opponent), and the campaign levels.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from sensorium.envs.embodied.doom.find.kinds import KINDS, sentences
 
 
 class SuccessRule(StrEnum):
@@ -16,16 +19,18 @@ class SuccessRule(StrEnum):
     """The map's exit was triggered by a player who is alive: the goal was reached."""
     KILLS = "kills"
     """At least `Scenario.kills` monsters were killed, however the episode ends."""
+    TARGET = "target"
+    """The object that the instruction names was touched, and no other one before."""
     SURVIVAL = "survival"
     """The player is alive when the step limit is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One shipped scenario."""
+    """One scenario."""
 
     name: str
-    """Stem of its `.cfg` and `.wad` files."""
+    """Stem of its `.cfg` and `.wad` files, if it is shipped."""
     summary: str
     instructions: tuple[str, ...]
     """Sentences that say the same; each episode's seed picks one."""
@@ -34,6 +39,8 @@ class Scenario:
     time_limit_tics: int = 2100
     """The scenario's own limit in engine tics (1/35 s); where it has none, 2100 as in its siblings."""
     rule: SuccessRule
+    shipped: bool = True
+    """Whether it comes with ViZDoom; otherwise its map is made here, see `doom.find`."""
     kills: int = 0
     looks: bool = False
     """Whether the agent may look up and down (continuous actions)."""
@@ -41,6 +48,8 @@ class Scenario:
     """Pairs of buttons that are useful together and get an option of their own (discrete actions)."""
     needs: tuple[tuple[str, ...], ...] = ()
     """Senses without which the goal is not told; see `TaskSpec.needs`."""
+    color_is_label: bool = False
+    """See `TaskSpec.color_is_label`."""
 
 
 _SHOOT = ("MOVE_LEFT", "MOVE_RIGHT", "ATTACK")
@@ -136,6 +145,18 @@ _ALL = (
         buttons=_AIM,
         rule=SuccessRule.KILLS,
         kills=15,
+    ),
+    Scenario(
+        name="find",
+        summary="Walk to the object that the instruction names, past walls; another one is failure.",
+        instructions=sentences(tuple(KINDS)),
+        buttons=_WALK,
+        time_limit_tics=400,
+        rule=SuccessRule.TARGET,
+        shipped=False,
+        combinations=_WALK_TURNING,
+        needs=(("rgb",), ("instruction", "speech")),
+        color_is_label=True,
     ),
     Scenario(
         name="health_gathering",

@@ -34,7 +34,8 @@ def sensor_specs(
     - `notifications`: messages that appeared during the step; usually empty.
     - `proprio`: the body, see `PROPRIO_LABELS`.
 
-    The step that ends an episode has no picture and no sound of its own: the reading before is repeated.
+    The step that ends an episode has no picture and no sound of its own: the reading before is repeated (but
+    in `doom/find`, where the engine goes on).
     """
     size = settings.image_size
     loudness = spaces.Box(-1.0, 1.0, settings.sound_shape, np.float32)

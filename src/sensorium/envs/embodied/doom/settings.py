@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sensorium.envs.embodied.doom.config import ENGINE_TICS_PER_S
+from sensorium.envs.embodied.doom.find.config import FindOptions
 
 PROPRIO_LABELS = (
     "health",
@@ -48,6 +49,8 @@ class GameSettings:
     n_mels: int
     waveform: bool
     objects: bool
+    find: FindOptions | None = None
+    """The room of `doom/find`; None for the scenarios that ship with ViZDoom."""
 
     @property
     def samples_per_tic(self) -> int:

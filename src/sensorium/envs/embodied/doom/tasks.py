@@ -4,6 +4,7 @@ from sensorium.core import parse_config
 from sensorium.envs.embodied.base import Backend
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
 from sensorium.envs.embodied.doom.config import DoomOptions
+from sensorium.envs.embodied.doom.find.config import FindOptions
 from sensorium.envs.embodied.doom.scenarios import SCENARIOS
 from sensorium.envs.embodied.registry import TaskSpec
 
@@ -19,6 +20,7 @@ TASKS: dict[str, TaskSpec] = {
         text_obs=("instruction", "notifications"),
         proprio=True,
         needs=scenario.needs,
+        color_is_label=scenario.color_is_label,
         default_max_steps=scenario.time_limit_tics // STANDARD_FRAME_SKIP,
     )
     for scenario in SCENARIOS.values()
@@ -30,7 +32,8 @@ def build(config: EmbodiedEnvConfig, num_envs: int) -> Backend:
     """Start the engine for `num_envs` worlds.
 
     Args:
-        config: The task, the senses and the way to act; `backend_options` are those of `DoomOptions`.
+        config: The task, the senses and the way to act; `backend_options` are those of `DoomOptions`
+            (in `doom/find` of `FindOptions`).
         num_envs: How many worlds.
 
     Raises:
@@ -38,7 +41,8 @@ def build(config: EmbodiedEnvConfig, num_envs: int) -> Backend:
         MissingDependencyError: ViZDoom is not installed, or sound was asked for and OpenAL is missing.
         EnvError: The engine did not start.
     """
-    options = parse_config(DoomOptions, config.backend_options)
+    kind = FindOptions if config.task == "doom/find" else DoomOptions
+    options = parse_config(kind, config.backend_options)
     from sensorium.envs.embodied.doom.backend import DoomBackend
 
     return DoomBackend(config, options, num_envs)
