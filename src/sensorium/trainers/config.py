@@ -53,6 +53,9 @@ class PPOConfig(Config):
     """Gradients are scaled down to this norm."""
     max_skipped_updates: int = Field(default=10, ge=1)
     """Updates in a row that may be skipped for a non-finite loss before training stops."""
+    prefetch_minibatches: int = Field(default=0, ge=0)
+    """Minibatches that a thread gathers ahead of the update; 0 gathers each when it is needed. Helps where
+    networks run on a GPU."""
     diagnostics_every: int = Field(default=5, ge=0)
     """Rollouts between two measurements of what each sense contributes, how senses attend to each other and
     how alike they are; 0 never measures."""

@@ -26,8 +26,9 @@ from sensorium.algorithms import (
 )
 from sensorium.core import TrainingError
 from sensorium.metrics import Max, Mean, Metric
-from sensorium.policies import ActorCritic, PolicyOutput
+from sensorium.policies import ActorCritic, PolicyOutput, SequenceBatch
 from sensorium.rollouts import Rollout
+from sensorium.rollouts.loading import prefetched
 from sensorium.trainers.config import PPOConfig
 from sensorium.trainers.diagnostics import Diagnosis, diagnose
 
@@ -44,6 +45,13 @@ class PPOState:
     skipped: int = 0
     updates: int = 0
     """Rollouts trained on."""
+
+
+class Targets(NamedTuple):
+    """What a minibatch is trained towards; rows are (time, env) flattened, time first."""
+
+    advantages: Tensor
+    returns: Tensor
 
 
 class AuxiliaryLosses(NamedTuple):
@@ -103,9 +111,11 @@ class PPO:
             order = torch.randperm(config.num_envs, generator=self.generator)
             last_epoch = epoch == config.num_epochs - 1
             chunks = order.chunk(config.num_minibatches)
-            for i, envs in enumerate(chunks):
+            batches = prefetched(rollout.sequences, chunks, ahead=config.prefetch_minibatches)
+            for i, (envs, batch) in enumerate(batches):
                 probe = last_epoch and i == len(chunks) - 1
-                found = self._minibatch(rollout, advantages, returns, envs, probe=probe)
+                targets = Targets(advantages[:, envs].flatten(), returns[:, envs].flatten())
+                found = self._minibatch(rollout, batch, targets, envs, probe=probe)
                 if last_epoch:
                     found["policy/kl_last_epoch"] = found["policy/kl"]
                 for name, metric in found.items():
@@ -151,20 +161,20 @@ class PPO:
     def _minibatch(
         self,
         rollout: Rollout,
-        advantages: Tensor,
-        returns: Tensor,
+        batch: SequenceBatch,
+        targets: Targets,
         envs: Tensor,
         *,
         probe: bool,
     ) -> dict[str, Metric]:
         config = self.config
         mask = rollout.valid[:, envs].flatten()
-        output = self.policy(rollout.sequences(envs))
+        output = self.policy(batch)
         new = output.distribution
         surrogate = clipped_surrogate(
             new.logprobs(rollout.actions(envs)),
             rollout.logprobs[:, envs].flatten(),
-            normalise_advantages(advantages[:, envs].flatten(), mask),
+            normalise_advantages(targets.advantages, mask),
             mask,
             clip_ratio_low=config.clip_ratio_low,
             clip_ratio_high=config.clip_ratio_high,
@@ -172,7 +182,7 @@ class PPO:
         critic = value_loss(
             output.values,
             rollout.values[:-1, envs].flatten(),
-            returns[:, envs].flatten(),
+            targets.returns,
             mask,
             clip_range=config.vf_clip_range,
         )

@@ -1,0 +1,244 @@
+"""Does a policy use combinations of senses that it was never trained on? DAPO, its parts, and plain PPO.
+
+python benchmarks/generalisation.py                     every arm, five seeds: about two hours on two cores
+python benchmarks/generalisation.py --arms 'ppo;dapo'   some arms; runs that are complete are not repeated
+python benchmarks/generalisation.py --report            only the table, from the runs that are there
+python benchmarks/generalisation.py --tune              the learning rates, on a seed of their own
+
+Declared before the first run:
+
+- Task: `arena/find` with three objects that differ in colour and in shape, "go to the red ball", so that
+  rgb tells them apart by both and depth by shape alone. Episodes of training have rgb+instruction,
+  depth+speech or all four senses, a third each. Held out: rgb+speech and depth+instruction.
+- Score of a run: success over 200 episodes of unseen seeds with each held-out combination, deterministic.
+- Score of an arm: interquartile mean of its runs' scores (seeds x held-out combinations), with a 95 %
+  interval of the stratified bootstrap (strata: combinations; resampled: seeds).
+- Claim under test: DAPO's score is 23 % above that of PPO with concatenation. Supported when the interval of
+  the ratio lies above 1, refuted when it lies below 1.23; it can be both, and neither.
+- Compared at equal frames, and at equal CPU time: that which the baseline needs for its frames (a slower arm
+  is judged as it is at that time, before its learning rate has been annealed).
+- Equal effort: the learning rate of `ppo` and of `dapo` is the best of the same three on seed 100, judged by
+  the combinations trained on. Everything else is what the presets use.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from generalisation_arms import (
+    ARMS,
+    BASELINE,
+    BEST_RATE,
+    HELD_OUT,
+    LEARNING_RATES,
+    METHOD,
+    TRAINED,
+    TUNING_SEED,
+)
+from numpy.typing import NDArray
+from recording import CONSOLE, RESULTS, describe_machine, installed_versions, load_average, write_results
+from rich.table import Table
+
+from sensorium.analysis.statistics import interquartile_mean
+from sensorium.core import available_cores
+
+FOLDER = RESULTS / "generalisation"
+PACKAGES = ("sensorium", "torch", "numpy", "numba")
+RESAMPLES = 4000
+CLAIMED_RATIO = 1.23
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+Scores = NDArray[np.float64]
+"""(combinations, seeds) success of an arm."""
+
+
+def train(arms: Sequence[str], seeds: Sequence[int], jobs: int, flags: Sequence[str]) -> None:
+    """Train what is not there yet, `jobs` runs at a time, one thread each; the baseline first."""
+    first = [arm for arm in arms if arm == BASELINE]
+    for group in (first, [arm for arm in arms if arm != BASELINE]):
+        budget = baseline_cpu_s(seeds)
+        wanted = [(arm, seed) for seed in seeds for arm in group if not result_file(arm, seed).exists()]
+        more = list(flags) if budget is None else [*flags, "--cpu-s", f"{budget:.1f}"]
+        with ThreadPoolExecutor(jobs) as pool:
+            for arm, seed in wanted:
+                pool.submit(_run, arm, seed, result_file(arm, seed), more)
+
+
+def _run(arm: str, seed: int, file: Path, flags: Sequence[str]) -> None:
+    script = str(Path(__file__).with_name("generalisation_run.py"))
+    command = [sys.executable, script, arm, str(seed), str(file), *flags]
+    done = subprocess.run(command, env=os.environ | ONE_THREAD, capture_output=True, text=True)
+    if done.returncode != 0:
+        CONSOLE.print(f"[red]{arm}, seed {seed} failed[/red]\n{done.stderr[-2000:]}")
+        return
+    found = json.loads(file.read_text())
+    CONSOLE.print(f"{arm}, seed {seed}: {found['cpu_s']:.0f} CPU s, held out {_held_out(found['success'])}")
+
+
+def _held_out(success: dict[str, float]) -> str:
+    return ", ".join(f"{'+'.join(c)} {success['+'.join(c)]:.2f}" for c in HELD_OUT)
+
+
+def result_file(arm: str, seed: int, suffix: str = "") -> Path:
+    """Where the result of a run is kept."""
+    name = arm.replace(",", "").replace(" ", "_")
+    return FOLDER / f"{name}-{seed}{suffix}.json"
+
+
+def baseline_cpu_s(seeds: Sequence[int]) -> float | None:
+    """Median CPU time of the baseline's runs; None before there are any."""
+    files = [result_file(BASELINE, seed) for seed in seeds]
+    times = [json.loads(f.read_text())["cpu_s"] for f in files if f.exists()]
+    return float(np.median(times)) if times else None
+
+
+def scores(arm: str, seeds: Sequence[int], key: str, combinations: Sequence[Sequence[str]]) -> Scores | None:
+    """Success of an arm's runs; None unless all are there.
+
+    Args:
+        arm: Its name.
+        seeds: Its runs.
+        key: `success` (at equal frames) or `at_equal_cpu`.
+        combinations: Which.
+    """
+    files = [result_file(arm, seed) for seed in seeds]
+    if not all(f.exists() for f in files):
+        return None
+    found = [json.loads(f.read_text()) for f in files]
+    rates = [run["success"] if key == "success" else run[key]["success"] for run in found]
+    return np.array([[rate["+".join(c)] for rate in rates] for c in combinations])
+
+
+def compare(ours: Scores, peer: Scores) -> dict[str, float]:
+    """Interquartile means of two arms and their ratio, each with its 95 % interval.
+
+    Seeds are resampled within each combination; the two arms independently.
+    """
+    rng = np.random.default_rng(0)
+
+    def draw(sample: Scores) -> float:
+        return interquartile_mean(np.stack([row[rng.integers(0, row.size, row.size)] for row in sample]))
+
+    draws = np.array([(draw(ours), draw(peer)) for _ in range(RESAMPLES)])
+    own, ratios = draws[:, 0], draws[:, 0] / np.maximum(draws[:, 1], 1e-9)
+    return {
+        "iqm": interquartile_mean(ours),
+        "iqm_low": float(np.quantile(own, 0.025)),
+        "iqm_high": float(np.quantile(own, 0.975)),
+        "ratio": interquartile_mean(ours) / max(interquartile_mean(peer), 1e-9),
+        "ratio_low": float(np.quantile(ratios, 0.025)),
+        "ratio_high": float(np.quantile(ratios, 0.975)),
+    }
+
+
+def report(seeds: Sequence[int]) -> dict[str, Any]:
+    """Compare every arm that is complete with the baseline; prints the tables."""
+    found: dict[str, Any] = {"verdict": {}, "arms": {}}
+    for key, title in (("success", "equal frames"), ("at_equal_cpu", "equal CPU time")):
+        peer = scores(BASELINE, seeds, key, HELD_OUT)
+        if peer is None:
+            CONSOLE.print("The baseline is not complete; nothing to compare with.")
+            return found
+        table = Table(title=f"success with held-out combinations at {title}, {len(seeds)} seeds")
+        for heading in ("arm", "held out, IQM [95 %]", f"ratio to {BASELINE} [95 %]", "trained", "CPU s"):
+            table.add_column(heading)
+        for arm in ARMS:
+            ours, known = scores(arm, seeds, key, HELD_OUT), scores(arm, seeds, key, TRAINED)
+            if ours is None or known is None:
+                continue
+            row = compare(ours, peer) | {"trained_iqm": interquartile_mean(known)}
+            runs = [json.loads(result_file(arm, seed).read_text()) for seed in seeds]
+            row["cpu_s"] = float(np.median([run["cpu_s"] for run in runs]))
+            found["arms"].setdefault(arm, {})[key] = row | {
+                "by_combination": {
+                    "+".join(c): scores(arm, seeds, key, [c])[0].tolist()  # type: ignore[index]
+                    for c in (*TRAINED, *HELD_OUT)
+                }
+            }
+            table.add_row(
+                arm,
+                f"{row['iqm']:.3f} [{row['iqm_low']:.3f}, {row['iqm_high']:.3f}]",
+                f"{row['ratio']:.2f} [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]",
+                f"{row['trained_iqm']:.3f}",
+                f"{row['cpu_s']:.0f}",
+            )
+        CONSOLE.print(table)
+        if METHOD in found["arms"]:
+            found["verdict"][key] = verdict(found["arms"][METHOD][key])
+            CONSOLE.print(f"At {title}: {found['verdict'][key]}")
+    return found
+
+
+def verdict(row: dict[str, float]) -> str:
+    """What the interval of the ratio says about the claim."""
+    low, high = row["ratio_low"], row["ratio_high"]
+    better = (
+        "DAPO is better than PPO"
+        if low > 1
+        else "DAPO is worse than PPO"
+        if high < 1
+        else "no difference shown"
+    )
+    claim = f"+23 % is {'refuted' if high < CLAIMED_RATIO else 'not refuted'}"
+    return f"{better}; {claim} (ratio {row['ratio']:.2f} [{low:.2f}, {high:.2f}])"
+
+
+def tune() -> None:
+    """Train the baseline and the method with each learning rate and print what they reach."""
+    jobs = [(arm, lr) for arm in (BASELINE, METHOD) for lr in LEARNING_RATES]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for arm, lr in jobs:
+            file = result_file(arm, TUNING_SEED, f"-lr{lr:g}")
+            if not file.exists():
+                pool.submit(_run, arm, TUNING_SEED, file, ["--lr", str(lr)])
+    table = Table(title=f"success with the combinations trained on, seed {TUNING_SEED}")
+    for heading in ("arm", "lr", "mean", *("+".join(c) for c in TRAINED)):
+        table.add_column(heading)
+    for arm, lr in jobs:
+        success = json.loads(result_file(arm, TUNING_SEED, f"-lr{lr:g}").read_text())["success"]
+        rates = [success["+".join(c)] for c in TRAINED]
+        chosen = " (used)" if lr == BEST_RATE[arm] else ""
+        table.add_row(arm, f"{lr:g}{chosen}", f"{np.mean(rates):.3f}", *(f"{rate:.3f}" for rate in rates))
+    CONSOLE.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train what is missing, print the tables, write the result file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--arms", default=None, help=f"separated by semicolons; default: all of {'; '.join(ARMS)}"
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds, from 0")
+    parser.add_argument("--jobs", type=int, default=available_cores(), help="runs at a time")
+    parser.add_argument("--report", action="store_true", help="train nothing")
+    parser.add_argument("--tune", action="store_true", help="try the learning rates instead")
+    parser.add_argument("--output", type=Path, default=RESULTS / "generalisation.json")
+    args, flags = parser.parse_known_args(arguments)
+    if args.tune:
+        tune()
+        return 0
+    arms = list(ARMS) if args.arms is None else [name for name in ARMS if name in args.arms.split(";")]
+    seeds, load_before = list(range(args.seeds)), load_average()
+    if not args.report:
+        train(arms, seeds, args.jobs, flags)
+    found = report(seeds)
+    if found["arms"]:
+        machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
+        write_results(
+            args.output,
+            {"machine": machine, "versions": installed_versions(PACKAGES), "seeds": seeds} | found,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
