@@ -115,8 +115,10 @@ def test_train_evaluate_export_and_train_again(tmp_path: Path, capsys: pytest.Ca
 
     assert main(["eval", str(run), "--suite", "missing-modality", "--json"]) == 0
     evaluated = json.loads(capsys.readouterr().out)
-    assert evaluated == json.loads((run / "summary.json").read_text())
-    assert len(evaluated["missing_modality"]) == 7
+    summary = json.loads((run / "summary.json").read_text())
+    assert evaluated["results"]["absent"]["subsets"] == summary["missing_modality"]
+    assert len(summary["missing_modality"]) == 7
+    assert json.loads((run / "evals" / "missing-modality.json").read_text()) == evaluated
 
     assert main(["export", str(run), "--out", str(tmp_path / "out"), "--json"]) == 0
     exported = json.loads(capsys.readouterr().out)

@@ -2,24 +2,13 @@ from collections import Counter
 
 import pytest
 from cue_agents import cue_config, cue_round
+from learnt_cue import LEARNING, trained
 
 from sensorium.core import EnvError
 from sensorium.evals import play_episodes, sensor_groups, sensor_subsets
 from sensorium.evals.missing_modality import missing_modality_test
-from sensorium.trainers.config import TrainConfig
-from sensorium.trainers.ppo import PPO
 
 pytestmark = pytest.mark.usefixtures("cue_backend")
-
-LEARNING = {"num_envs": 32, "num_steps": 16, "num_minibatches": 2, "num_epochs": 4, "lr": 5e-3, "gamma": 0.9}
-
-
-def trained(config: TrainConfig, rounds: int = 15) -> tuple[object, object]:
-    made = cue_round(config)
-    learner = PPO(made.agent.policy, config.algo, made.collector.generator)
-    for round_ in range(rounds):
-        learner.update(made.collector.collect(config.algo.num_steps), progress=round_ / rounds)
-    return made.agent, made.env
 
 
 def test_subsets_are_all_non_empty_ones_largest_first() -> None:
@@ -66,8 +55,8 @@ def test_broken_episodes_are_counted_apart_and_stop_a_hopeless_evaluation() -> N
 
 def test_without_the_only_informative_sense_success_falls_to_chance() -> None:
     agent, env = trained(cue_config(("rgb",), algo=LEARNING))
-    seeing = play_episodes(agent, env, episodes=96, seed=1)  # type: ignore[arg-type]
-    blind = play_episodes(agent, env, episodes=96, seed=1, blanked=frozenset({"rgb"}))  # type: ignore[arg-type]
+    seeing = play_episodes(agent, env, episodes=96, seed=1)
+    blind = play_episodes(agent, env, episodes=96, seed=1, blanked=frozenset({"rgb"}))
     assert seeing.successes / len(seeing.finished) >= 0.95
     assert blind.successes / len(blind.finished) <= 0.5
 

@@ -89,6 +89,7 @@ def line_chart(
     x_unit: str = "steps",
     y_limits: tuple[float, float] | None = None,
     marks: Sequence[float] = (),
+    whole_x: bool = False,
     size: Size = REGULAR,
 ) -> str:
     """Lines over a shared axis.
@@ -99,6 +100,7 @@ def line_chart(
         x_unit: What the horizontal axis counts.
         y_limits: Fixed vertical range; by default what the values need.
         marks: Horizontal positions to mark, e.g. the steps shown in a film.
+        whole_x: Whether the horizontal axis counts things, so that only whole numbers stand below it.
         size: Size of the drawing.
 
     Returns:
@@ -112,7 +114,7 @@ def line_chart(
     parts = [
         f'<svg class="chart" viewBox="0 0 {size.width:g} {size.height:g}" role="img" ',
         f'aria-label="{escape(title)}">',
-        *_axes(frame, x_unit),
+        *_axes(frame, x_unit, whole_x=whole_x),
         *(_vertical("mark", frame, mark) for mark in marks),
         *lines,
         *_hover_bands(drawn, frame, x_unit),
@@ -188,7 +190,7 @@ def _fit(series: Sequence[Series], y_limits: tuple[float, float] | None, size: S
     return _Frame(x_low, x_high if x_high > x_low else x_low + 1.0, *y_limits, size)
 
 
-def _axes(frame: _Frame, x_unit: str) -> list[str]:
+def _axes(frame: _Frame, x_unit: str, *, whole_x: bool) -> list[str]:
     """Grid, the line at the bottom, and numbers; the last number below carries the unit."""
     right, bottom = frame.right, frame.bottom
     parts = [f'<line class="axis" x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>']
@@ -197,6 +199,8 @@ def _axes(frame: _Frame, x_unit: str) -> list[str]:
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(_label(_LEFT - 6, y + 4, short_count(tick), "end"))
     positions = ticks(frame.x_low, frame.x_high)
+    if whole_x:
+        positions = [position for position in positions if position == round(position)]
     for tick in positions:
         is_last = tick == positions[-1]
         text = f"{short_count(tick)} {x_unit}" if is_last else short_count(tick)

@@ -7,6 +7,8 @@ from typing import Any
 from sensorium.analysis import formatting
 from sensorium.analysis.charts import interval_bar
 from sensorium.analysis.curves import detail_charts, learning_charts, metric_table
+from sensorium.analysis.evaluation_sections import evaluation_sections
+from sensorium.analysis.evaluations import read_evaluations
 from sensorium.analysis.film_strip import film_strip
 from sensorium.analysis.run_directory import RunDirectory, Summary
 from sensorium.analysis.senses import subset_rows, worth_of_senses
@@ -18,10 +20,11 @@ def write_report(run_dir: Path) -> Path:
     """Write `report.html` into a run directory and return its path.
 
     The page holds its pictures, sounds, charts and styles; it loads nothing and runs no script. A run without
-    film or missing-modality test gets a page without these sections.
+    film, missing-modality test or evaluation suites gets a page without these sections.
 
     Args:
-        run_dir: A finished run: `config.json`, `metrics.jsonl`, `summary.json` and, optionally, `film/`.
+        run_dir: A finished run: `config.json`, `metrics.jsonl`, `summary.json` and, optionally, `film/`
+            and `evals/`.
 
     Raises:
         RunDirectoryError: A file is missing or broken; the message names it and the command that makes it.
@@ -62,6 +65,7 @@ def render_report(run: RunDirectory) -> str:
         details=detail_charts(rows),
         metrics=metric_table(rows),
         film=film_strip(film) if film is not None else None,
+        evaluations=evaluation_sections(read_evaluations(run.path)),
         config=json.dumps(run.config(), indent=2, ensure_ascii=False),
         **_senses(summary),
     )

@@ -1,7 +1,10 @@
 """What each sense is worth, computed from the missing-modality test."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from sensorium.analysis.run_directory import SubsetResult
 
@@ -21,6 +24,36 @@ class SenseWorth(NamedTuple):
     without: SubsetResult
     change: float
     """Success without it minus success with all, in shares; below 0 when the sense helps."""
+
+
+class Robustness(NamedTuple):
+    """How success falls as senses are taken away."""
+
+    curve: tuple[float, ...]
+    """Mean success over the subsets that lack 0, 1, 2, ... senses."""
+    relative_robustness: float | None
+    """Area under the curve, its horizontal axis scaled to 0 .. 1; None when there is one sense."""
+    worst: SenseWorth | None
+    """The single sense whose loss costs most; None when no such subset was tested."""
+
+
+def robustness(results: Mapping[str, SubsetResult]) -> Robustness:
+    """Area under success against the number of senses removed (trapezoids), and the worst single drop.
+
+    Args:
+        results: Names joined by ``+`` -> result; every size of subset that is there counts.
+
+    Source: relative robustness after Liang et al. 2021, "MultiBench", arXiv:2107.07502: the area under
+        performance against imperfection.
+    """
+    total = len(_senses(results))
+    by_size: dict[int, list[float]] = {}
+    for key, result in results.items():
+        by_size.setdefault(total - len(key.split("+")), []).append(result.success_rate)
+    curve = tuple(float(np.mean(by_size[removed])) for removed in sorted(by_size))
+    area = float(np.mean([(a + b) / 2 for a, b in itertools.pairwise(curve)])) if len(curve) > 1 else None
+    worth = worth_of_senses(results)
+    return Robustness(curve, area, worth[0] if worth else None)
 
 
 def subset_rows(results: Mapping[str, SubsetResult]) -> list[SubsetRow]:

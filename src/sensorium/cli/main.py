@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = build_parser()
     args, rest = parser.parse_known_args(arguments)
-    if rest and args.verb != "train":
+    if rest and args.verb not in ("train", "eval"):
         parser.error(f"unrecognised arguments: {' '.join(rest)}")
     args.overrides = rest
     set_passive_threads()

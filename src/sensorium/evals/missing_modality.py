@@ -5,8 +5,12 @@ from functools import partial
 from itertools import combinations
 
 from sensorium.analysis import SubsetResult, wilson_interval
+from sensorium.analysis.evaluations import KindResults
+from sensorium.analysis.senses import robustness
 from sensorium.envs.embodied import MultiModalVectorEnv
 from sensorium.evals.episodes import EpisodeResults, play_episodes
+from sensorium.evals.faults import Fault, FaultKind
+from sensorium.evals.probe import Probe
 from sensorium.trainers.build import Agent
 
 SENSES = {
@@ -51,6 +55,44 @@ def sensor_subsets(sensors: Sequence[str]) -> dict[str, frozenset[str]]:
     return subsets
 
 
+def missing_modality(probe: Probe) -> dict[str, KindResults]:
+    """Success with every non-empty subset of the senses, the others absent, frozen or noisy all along.
+
+    Every condition plays the same episodes; all senses are played once and count for every kind.
+    """
+    kinds = probe.request.kinds or tuple(FaultKind)
+    subsets = sensor_subsets(probe.sensors)
+    everything = next(iter(subsets))
+    probe.expect([probe.full_episodes] + [probe.episodes] * (len(subsets) - 1) * len(kinds))
+    clean = subset_result(probe.play(everything, episodes=probe.full_episodes))
+    results: dict[str, KindResults] = {}
+    for kind in kinds:
+        found = {everything: clean}
+        for name, intact in subsets.items():
+            if name == everything:
+                continue
+            broken = frozenset(probe.sensors) - intact
+            if kind is FaultKind.ABSENT:
+                played = probe.play(f"{name}, others {kind}", blanked=broken)
+            else:
+                played = probe.play(f"{name}, others {kind}", fault=Fault(sensors=broken, kind=kind))
+            found[name] = subset_result(played)
+        results[kind.value] = kind_results(found)
+    return results
+
+
+def kind_results(found: dict[str, SubsetResult]) -> KindResults:
+    """The results of one kind of fault with the figures that sum them up."""
+    summed = robustness(found)
+    return KindResults(
+        subsets=found,
+        curve=summed.curve,
+        relative_robustness=summed.relative_robustness,
+        worst_sense=summed.worst.sense if summed.worst else None,
+        worst_drop=summed.worst.change if summed.worst else None,
+    )
+
+
 def missing_modality_test(
     agent: Agent,
     env: MultiModalVectorEnv,
@@ -60,7 +102,7 @@ def missing_modality_test(
     seed: int,
     on_episode: Callable[[str], None] | None = None,
 ) -> dict[str, SubsetResult]:
-    """Success with every non-empty subset of the trained sensors.
+    """Success with every non-empty subset of the trained sensors, the others absent.
 
     Every subset plays the same episodes.
 
