@@ -10,14 +10,15 @@ ARGS ?=
 
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+PEERS := sample_factory rllib
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
 .DEFAULT_GOAL := help
-.PHONY: help train install test test-slow check bench docs rooms openal clean
+.PHONY: help train install test test-slow check bench bench-peers docs rooms openal clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(VENV)/.installed-rl ## train the quickstart agent and write its report (PRESET=..., ARGS="--seed 1")
 	@$(BIN)/sensorium train $(PRESET) --on-existing resume $(ARGS)
@@ -42,6 +43,8 @@ check: $(VENV)/.installed-dev ## check style, types, layers, generated text and 
 bench: $(VENV)/.installed-bench openal ## measure speed and write benchmarks/results/
 	@$(BIN)/python benchmarks/throughput.py $(ARGS)
 
+bench-peers: $(PEERS:%=benchmarks/peers/%/.installed) ## install the peers that need environments of their own (4 GB)
+
 docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mkdocs serve shows it while you write)
 	@$(MKDOCS) build --strict --quiet
 	@echo "site/index.html"
@@ -52,8 +55,8 @@ rooms: $(VENV)/.installed-dev ## write the generated parts of README.md and CONT
 openal: | $(BIN)/python
 	@scripts/install_openal.sh $(BIN)/python
 
-clean: ## remove .venv, caches and built files; runs/ stays
-	rm -rf $(VENV) site build dist src/*.egg-info
+clean: ## remove .venv, the peers' environments, caches and built files; runs/ stays
+	rm -rf $(VENV) $(PEERS:%=benchmarks/peers/%) site build dist src/*.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests benchmarks scripts docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -74,3 +77,10 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	@echo "Installing sensorium[all,bench] into $(VENV): everything, with the peers to compare with; this takes a few minutes the first time"
 	@$(PIP) install --quiet --editable '.[all,bench]'
 	@touch $(VENV)/.installed-rl $@
+
+benchmarks/peers/%/.installed: benchmarks/peers/%.txt
+	@rm -rf $(@D)
+	@scripts/create_venv.sh $(@D) $(PYTHON)
+	@echo "Installing $< into $(@D): this takes a few minutes"
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(@D)/bin/python -m pip install --quiet --requirement $<
+	@touch $@

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from measuring import Result, speed
+from timing import Result, speed
 
 from sensorium.core import parse_config
 from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalVectorEnv

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Result, speed
+from timing import Result, speed
 
 from sensorium.core import derive_seed, parse_config
 from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalGym, MultiModalVectorEnv

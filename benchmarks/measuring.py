@@ -1,27 +1,28 @@
 """Measuring speeds in fresh processes, ours and the peers' in turn.
 
-A measurement is a function ``module:function`` of this folder. It runs in a process of its own, so that no
-measurement inherits the caches, threads or memory of another. Repeats are interleaved (ours, peer, ours,
-peer, ...), so that whatever else the machine does hits both.
+A measurement is a function ``module:function`` of this folder. It runs in a process of its own (`timing`), so
+that no measurement inherits the caches, threads or memory of another. Repeats are interleaved (ours, peer,
+ours, peer, ...), so that whatever else the machine does hits both. A peer that cannot be installed beside us
+has an interpreter of its own.
 """
 
-import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import timing
 from recording import Row, Spread
+from timing import Result
 
-Result = dict[str, Any]
-"""What a measurement returns: `rate` (per second), and details."""
+_FIND = "import sys; from importlib.util import find_spec; sys.exit(find_spec(sys.argv[1]) is None)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +36,25 @@ class Measurement:
     """Threads of OpenMP, BLAS and numba."""
     needs: tuple[str, ...] = ()
     """Modules without which it is left out."""
+    python: Path | None = None
+    """Interpreter of a peer's own environment; None: this one. Where such a peer fails, the others go on."""
+    install: str = ""
+    """Command that installs what is missing."""
     timeout_s: float = 300.0
 
     @property
     def missing(self) -> str | None:
-        """First module that is not installed."""
-        return next((module for module in self.needs if find_spec(module) is None), None)
+        """What it lacks, and how to get it, as a sentence without its beginning; None: nothing."""
+        how = f"; install it with: {self.install}" if self.install else ""
+        if self.python is not None and not self.python.exists():
+            return f"{self.python} does not exist{how}"
+        module = next((module for module in self.needs if not self._has(module)), None)
+        return None if module is None else f"{module} is not installed{how}"
+
+    def _has(self, module: str) -> bool:
+        if self.python is None:
+            return find_spec(module) is not None
+        return subprocess.run([self.python, "-c", _FIND, module], capture_output=True).returncode == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +74,8 @@ class Comparison:
     """(median of ours, median ratio ours / peer) -> whether the goal was met."""
     same: str = ""
     """Detail in which both sides must agree, as a sign that they did the same."""
-    in_process: bool = False
-    """Whether both sides do all their work in the measured process, so that its CPU time tells."""
+    cpu_tells: bool = False
+    """Whether `cpu_s` of both sides covers all that they do."""
     note: str = ""
 
 
@@ -80,16 +94,33 @@ class Benchmark:
             say: Told what is being measured, and what was found.
         """
         results: dict[str, list[Result]] = {}
+        left_out: dict[str, str] = {}
         for repeat in range(repeats):
             for name, measurement in self.measurements.items():
-                if measurement.missing is not None:
-                    if repeat == 0:
-                        say(f"{name}: left out, {measurement.missing} is not installed")
+                if name in left_out:
                     continue
-                result = run_alone(measurement)
-                results.setdefault(name, []).append(result)
-                say(f"{name}, repeat {repeat + 1} of {repeats}: {result['rate']:,.0f} per second")
-        return [_row(comparison, results) for comparison in self.comparisons if comparison.ours in results]
+                found = _attempt(measurement)
+                if isinstance(found, str):
+                    say(f"{name}: left out, {found}")
+                    left_out[name] = found.strip().splitlines()[-1]
+                    results.pop(name, None)
+                    continue
+                results.setdefault(name, []).append(found)
+                say(f"{name}, repeat {repeat + 1} of {repeats}: {found['rate']:,.0f} per second")
+        shown = [comparison for comparison in self.comparisons if comparison.ours in results]
+        return [_row(comparison, results, left_out) for comparison in shown]
+
+
+def _attempt(measurement: Measurement) -> Result | str:
+    """What was measured, or why nothing was."""
+    if measurement.missing is not None:
+        return measurement.missing
+    try:
+        return run_alone(measurement)
+    except RuntimeError as error:
+        if measurement.python is None:
+            raise
+        return str(error)
 
 
 def run_alone(measurement: Measurement) -> Result:
@@ -101,56 +132,43 @@ def run_alone(measurement: Measurement) -> Result:
     with tempfile.TemporaryDirectory(prefix="sensorium-benchmark-") as folder:
         answer = Path(folder) / "result.json"
         command = [
-            sys.executable,
-            __file__,
+            str(measurement.python or sys.executable),
+            timing.__file__,
             measurement.target,
             json.dumps(dict(measurement.settings)),
             str(answer),
         ]
-        process = subprocess.run(
+        with subprocess.Popen(
             command,
             cwd=folder,
             env=_environment(measurement.threads),
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=measurement.timeout_s,
-        )
+            start_new_session=True,
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=measurement.timeout_s)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)  # with its children, or they slow the others
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                seconds = measurement.timeout_s
+                raise RuntimeError(f"{measurement.target} took over {seconds:g} s") from error
         if process.returncode != 0:
-            raise RuntimeError(f"{measurement.target} failed:\n{process.stderr[-3000:]}")
+            raise RuntimeError(f"{measurement.target} failed:\n{said[-3000:]}")
         result: Result = json.loads(answer.read_text())
         return result
 
 
-def speed(step: Callable[[], int], *, seconds: float, warm_up: int, fewest: int = 1) -> Result:
-    """Call `step` for `seconds` and count what it did.
-
-    Args:
-        step: Does some work and returns how much it did.
-        seconds: How long to measure.
-        warm_up: Calls beforehand that are not counted.
-        fewest: Calls that are made even if that takes longer.
-
-    Returns:
-        `rate` (per second of wall time), `steps`, `wall_s` and `cpu_s` (of this process, all threads).
-    """
-    for _ in range(warm_up):
-        step()
-    done = calls = 0
-    cpu_start, start = time.process_time(), time.perf_counter()
-    while calls < fewest or time.perf_counter() - start < seconds:
-        done += step()
-        calls += 1
-    wall_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu_start
-    return {"rate": done / wall_s, "steps": done, "wall_s": wall_s, "cpu_s": cpu_s}
-
-
-def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]]) -> Row:
+def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]], left_out: Mapping[str, str]) -> Row:
     ours = [result["rate"] for result in results[comparison.ours]]
     peer_results = results.get(comparison.peer or "", [])
+    why_not = left_out.get(comparison.peer or "")
     peer = [result["rate"] for result in peer_results]
     ratio = Spread.of([a / b for a, b in zip(ours, peer, strict=True)]) if peer else None
     cpu_ratio = None
-    if peer and comparison.in_process:
+    if peer and comparison.cpu_tells:
         pairs = zip(results[comparison.ours], peer_results, strict=True)
         cpu_ratio = Spread.of([_per_cpu_second(a) / _per_cpu_second(b) for a, b in pairs])
     met = None
@@ -175,7 +193,7 @@ def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]]) -> Row
         cpu_ratio=cpu_ratio,
         goal=comparison.goal,
         met=met,
-        note=comparison.note,
+        note=comparison.note if why_not is None else f"{comparison.note} (no figure of the peer: {why_not})",
         details=details,
     )
 
@@ -188,15 +206,3 @@ def _environment(threads: int) -> dict[str, str]:
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     passive = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCKTIME": "0"}
     return os.environ | passive | dict.fromkeys(names, str(threads)) | {"CUDA_VISIBLE_DEVICES": ""}
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run one measurement in this process: target, settings as JSON, file for the result."""
-    target, settings, answer = arguments
-    module, _, function = target.partition(":")
-    result = getattr(importlib.import_module(module), function)(**json.loads(settings))
-    Path(answer).write_text(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,16 +1,18 @@
 """Environment steps per second of training (acting and updating): our PPO on `arena/find`.
 
-`sb3_speed` measures the peers on the same task with the same encoders and the same sizes.
+`sb3_speed` measures the peers on the same task with the same encoders and the same sizes. They concatenate
+what the encoders say; ours does so too (`early`) or lets the senses attend to each other (`cross_attention`).
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from measuring import Result, speed
+from timing import Result, speed
 
 from sensorium.core import Stopwatch, parse_config
 from sensorium.envs.embodied import EmbodiedEnvConfig
+from sensorium.nn.config import NetworkConfig
 from sensorium.rollouts import Collector
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import PPOConfig, TrainConfig
@@ -35,7 +37,7 @@ class Sizes:
         return self.num_envs * self.num_steps // self.num_minibatches
 
 
-def config(sizes: Sizes) -> TrainConfig:
+def config(sizes: Sizes, fusion: str = "cross_attention") -> TrainConfig:
     """The task and, for our side, the algorithm: rgb, depth and speech; the networks of size `tiny`."""
     env: dict[str, Any] = {
         "task": "arena/find",
@@ -52,7 +54,10 @@ def config(sizes: Sizes) -> TrainConfig:
         lr=sizes.lr,
         anneal_lr=False,
     )
-    return TrainConfig(env=parse_config(EmbodiedEnvConfig, env), algo=algo, seed=SEED, device="cpu")
+    width = {"mlp_dim": NetworkConfig().fusion.hidden_dim} if fusion == "early" else {}
+    network = parse_config(NetworkConfig, {"fusion": {"type": fusion, **width}})
+    task = parse_config(EmbodiedEnvConfig, env)
+    return TrainConfig(env=task, algo=algo, network=network, seed=SEED, device="cpu")
 
 
 def parameters(module: torch.nn.Module) -> int:
@@ -60,9 +65,9 @@ def parameters(module: torch.nn.Module) -> int:
     return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
-def ours(*, seconds: float, fewest: int, **sizes: Any) -> Result:
+def ours(*, seconds: float, fewest: int, fusion: str = "cross_attention", **sizes: Any) -> Result:
     """Our PPO, as `sensorium train` runs it but for checkpoints and logs. Counts valid steps only."""
-    train = config(Sizes(**sizes))
+    train = config(Sizes(**sizes), fusion)
     env = build_env(train)
     agent = build_agent(train, env)
     generator = torch.Generator().manual_seed(SEED)

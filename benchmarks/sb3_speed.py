@@ -20,7 +20,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from measuring import Result, speed
 from numpy.typing import NDArray
 from ppo_speed import SEED, Sizes, config, parameters
 from stable_baselines3 import PPO
@@ -28,6 +27,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
+from timing import Result, speed
 from torch import Tensor, nn
 
 from sensorium.core import EpisodeStatus, Stopwatch

@@ -210,3 +210,11 @@ def test_gates_refuse_nonsense() -> None:
         ogm_ge(z, alpha=-0.1)
     with pytest.raises(ValueError, match="rho must be"):
         cggm(z, rho=0.0)
+
+
+def test_a_small_spread_is_not_blown_up() -> None:
+    phi = torch.tensor([0.30, 0.32, 0.28])  # std 0.0163, a sixth of the least spread
+    torch.testing.assert_close(z_scores(phi, min_std=0.1), torch.tensor([0.0, 0.2, -0.2]))
+    torch.testing.assert_close(z_scores(phi * 100, min_std=0.1), z_scores(phi * 100))
+    with pytest.raises(ValueError, match="min_std"):
+        z_scores(phi, min_std=-1.0)

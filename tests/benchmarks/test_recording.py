@@ -15,6 +15,9 @@ def slow(rate):
 
 def cheat(rate):
     return {"rate": rate, "check": 2}
+
+def broken(rate):
+    raise ValueError("no engine")
 """
 
 
@@ -89,7 +92,7 @@ def test_measurements_run_in_turn_and_are_compared(measuring: ModuleType) -> Non
         "goal": ">= 4 x peer",
         "reached": lambda _, ratio: ratio >= 4.0,
         "same": "check",
-        "in_process": True,
+        "cpu_tells": True,
     }
     rows = _benchmark(measuring, "slow", **goal).run(2, said.append)  # type: ignore[attr-defined]
     assert [line.partition(",")[0].partition(":")[0] for line in said] == ["a", "b", "c", "a", "b"]
@@ -109,13 +112,57 @@ def test_a_measurement_that_fails_says_why(measuring: ModuleType) -> None:
         measuring.run_alone(measuring.Measurement(target="toy_speed:fast", settings={"speed": 1}))
 
 
-def test_speed_counts_work_after_the_warm_up(measuring: ModuleType) -> None:
+def test_a_measurement_that_hangs_is_ended(measuring: ModuleType) -> None:
+    hangs = measuring.Measurement(target="time:sleep", timeout_s=0.01)
+    with pytest.raises(RuntimeError, match=r"took over 0\.01 s"):
+        measuring.run_alone(hangs)
+
+
+@pytest.mark.parametrize(
+    ("python", "needs", "why"),
+    [
+        (Path("/no/such/python"), (), "/no/such/python does not exist; install it with: make it"),
+        (
+            Path(sys.executable),
+            ("no_such_module",),
+            "no_such_module is not installed; install it with: make it",
+        ),
+        (Path(sys.executable), ("json",), "ValueError: no engine"),
+    ],
+)
+def test_a_peer_with_an_interpreter_of_its_own_may_be_missing_or_fail(
+    measuring: ModuleType, python: Path, needs: tuple[str, ...], why: str
+) -> None:
+    peer = measuring.Measurement(
+        target="toy_speed:broken", settings={"rate": 1.0}, python=python, needs=needs, install="make it"
+    )
+    ours = measuring.Measurement(target="toy_speed:fast", settings={"rate": 30.0})
+    compared = measuring.Comparison(
+        name="a to b",
+        unit="1/s",
+        ours="a",
+        peer="b",
+        goal=">= 2 x peer",
+        reached=lambda *_: True,
+        note="toys",
+    )
+    said: list[str] = []
+    benchmark = measuring.Benchmark(measurements={"a": ours, "b": peer}, comparisons=[compared])
+    [row] = benchmark.run(2, said.append)
+    assert (row.ours.median, row.peer, row.met) == (30, None, None)
+    assert row.note == f"toys (no figure of the peer: {why})"
+    assert [line[0] for line in said] == ["a", "b", "a"], "a peer that failed is not tried again"
+
+
+def test_speed_counts_work_after_the_warm_up(recording: ModuleType) -> None:
+    import timing
+
     calls: list[int] = []
 
     def step() -> int:
         calls.append(1)
         return 5
 
-    result = measuring.speed(step, seconds=0.0, warm_up=3, fewest=4)
+    result = timing.speed(step, seconds=0.0, warm_up=3, fewest=4)
     assert (len(calls), result["steps"]) == (7, 20)
     assert result["rate"] == result["steps"] / result["wall_s"]

@@ -40,7 +40,16 @@ def _run(script: str, output: Path, *arguments: str) -> dict[str, Any]:
             marks=pytest.mark.doom,
         ),
         ("arena", [], ["arena, MultiModalVectorEnv", "arena, backend alone"]),
-        ("ppo", ["stable_baselines3", "sb3_contrib"], ["PPO against PPO", "PPO against RecurrentPPO"]),
+        (
+            "ppo",
+            ["stable_baselines3", "sb3_contrib"],
+            [
+                "PPO against PPO",
+                "PPO against RecurrentPPO",
+                "PPO, concatenation, against PPO",
+                "PPO, concatenation, against RecurrentPPO",
+            ],
+        ),
     ],
 )
 def test_throughput_runs(benchmark: str, modules: list[str], names: list[str], tmp_path: Path) -> None:
@@ -58,6 +67,22 @@ def test_throughput_runs(benchmark: str, modules: list[str], names: list[str], t
             ours, peer = row["details"]["ours"], row["details"]["peer"]
             assert ours["encoder_parameters"] == peer["encoder_parameters"]
             assert ours["parameters"] > peer["parameters"], "ours has fusion and memory besides"
+
+
+@pytest.mark.slow
+@pytest.mark.doom
+def test_peers_with_environments_of_their_own_run_or_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("vizdoom")
+    written = _run("throughput.py", tmp_path / "out.json", "--quick", "--only", "peers")
+    assert len(written["rows"]) == 3
+    for row in written["rows"]:
+        assert row["ours"]["min"] > 0
+        if row["peer"] is None:
+            assert row["met"] is None
+            assert "make bench-peers" in row["note"], row["note"]
+        else:
+            ours, peer = row["details"]["ours"], row["details"]["peer"]
+            assert peer["parameters"] == pytest.approx(ours["parameters"], rel=0.01), "the networks are equal"
 
 
 @pytest.mark.slow

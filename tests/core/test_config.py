@@ -1,3 +1,5 @@
+import json
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -90,6 +92,50 @@ def test_another_value_of_a_selector_drops_the_old_fields() -> None:
     assert holder.updated({"sized": {"size": "l"}}).sized == Sized(size="l")
     assert holder.updated({"sized": {"size": "s"}}).sized == Sized(width=9)
     assert Sized(width=9).updated({"size": "l"}) == Sized(size="l")
+
+
+def test_an_empty_mapping_clears_free_settings_and_leaves_a_config_alone() -> None:
+    holder = Holder(sized=Sized(width=9), options={"colors": ["red"], "deep": {"a": 1}})
+    assert holder.updated({"options": {}, "sized": {}}) == Holder(sized=Sized(width=9))
+    assert holder.updated({"options": {"deep": {}}}).options == {"colors": ["red"], "deep": {}}
+    assert holder.updated(parse_overrides(["--options={}"])).options == {}
+
+
+class Optional(Config):
+    inner: Inner | None = None
+
+
+def test_an_optional_section_is_switched_on_by_a_setting_in_it() -> None:
+    assert Optional().updated({"inner": {"gamma": 0.5}}).inner == Inner(gamma=0.5)
+    assert Optional().updated({"inner": {}}).inner == Inner()
+    assert Optional(inner=Inner()).updated({"inner": None}).inner is None
+    with pytest.raises(ConfigError, match=r"'inner\.gama'.*Did you mean 'gamma'"):
+        Optional().updated({"inner": {"gama": 0.5}})
+
+
+def test_a_setting_of_another_alternative_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"Unknown setting 'body\.small\.depth': depth needs type large\."):
+        Outer().updated({"body": {"depth": 3}})
+
+
+class Unbounded(Config):
+    inner: Inner = Inner()
+    limit: float = math.inf
+    lowest: float = -math.inf
+    free: dict[str, object] = Field(default_factory=dict)
+
+
+def test_infinity_survives_strict_json() -> None:
+    config = Unbounded(free={"list": [math.inf, 1.0]})
+    plain = config.model_dump(mode="json")
+    text = json.dumps(plain, allow_nan=False)
+    assert plain["limit"] == "Infinity"
+    assert plain["free"] == {"list": ["Infinity", 1.0]}
+    again = parse_config(Unbounded, json.loads(text))
+    assert (again.limit, again.lowest) == (math.inf, -math.inf)
+    assert config.model_dump()["limit"] == math.inf
+    assert parse_config(Unbounded, json.loads(config.model_dump_json())).limit == math.inf
+    assert config.updated({"inner": {"gamma": 0.5}}).limit == math.inf
 
 
 def test_a_plain_mapping_has_no_selectors() -> None:

@@ -12,7 +12,7 @@ from sensorium.nn.config import ConvConfig, CrossAttentionConfig, NetworkConfig,
 from sensorium.rollouts import Collector
 from sensorium.testing.cue import use_cue_backend
 from sensorium.trainers.build import Agent, build_agent, build_env
-from sensorium.trainers.config import EvalConfig, PPOConfig, TrainConfig
+from sensorium.trainers.config import DAPOConfig, EvalConfig, PPOConfig, TrainConfig
 
 ALL_SENSORS = ("rgb", "depth", "speech", "env_sound", "instruction", "proprio")
 KINDS = tuple(ActionKind)
@@ -48,11 +48,12 @@ def cue_config(
     algo: dict[str, Any] | None = None,
     **options: Any,
 ) -> TrainConfig:
-    """A run of seconds on `cue/match`."""
+    """A run of seconds on `cue/match`; `algo` holds settings of PPO, or with `type: dapo` of DAPO."""
     settings: dict[str, Any] = {"num_envs": 8, "num_steps": 8, "num_minibatches": 2, "total_steps": 192}
+    settings |= algo or {}
     return TrainConfig(
         env=cue_env_config(sensors, kind, **options),
-        algo=PPOConfig(**(settings | (algo or {}))),
+        algo=DAPOConfig(**settings) if settings.get("type") == "dapo" else PPOConfig(**settings),
         network=NetworkConfig(
             vision=vision,
             depth=vision,
@@ -77,10 +78,10 @@ class CueRound:
     collector: Collector
 
 
-def cue_round(config: TrainConfig, *, generator_seed: int = 0) -> CueRound:
+def cue_round(config: TrainConfig, *, generator_seed: int = 0, augmented: bool = False) -> CueRound:
     """Build env, agent and collector, and start the episodes."""
     use_cue_backend()
-    env = build_env(config)
+    env = build_env(config, augmented=augmented)
     agent = build_agent(config, env)
     generator = torch.Generator().manual_seed(generator_seed)
     collector = Collector(env, agent.policy, agent.representer, generator)

@@ -192,3 +192,24 @@ def test_absent_readings_do_not_enter_the_filters() -> None:
     learner.update(rollout, progress=0.0)
     mean = learner.policy.perception.filters["proprio"].mean
     assert (mean.abs() < 100).all()
+
+
+def test_the_zeros_that_stand_in_for_an_absent_utterance_do_not_enter_the_filters() -> None:
+    """Else a sense that a curriculum keeps away would have no spread at all when it joins."""
+    config = cue_config(("rgb", "speech")).updated(
+        {"env": {"augment": {"combinations": [["rgb"], ["rgb", "speech"]]}}}
+    )
+    made = cue_round(config, augmented=True)
+    learner = PPO(made.agent.policy, made.config.algo, torch.Generator().manual_seed(0))
+    rollout = made.collector.collect(8)
+    heard = rollout.rows["speech"][rollout.present[..., 1]].unique()
+    table = rollout.tables["speech"].values
+    assert len(heard) < len(table)
+    learner.update(rollout, progress=0.0)
+    running = learner.policy.perception.filters["speech"]
+    assert torch.allclose(running.mean, table[heard].flatten(0, 1).mean(0))
+    assert running.count == table[heard].flatten(0, 1).shape[0]
+
+    rollout.tables["speech"] = rollout.tables["speech"]._replace(values=0 * table)
+    learner.update(rollout, progress=0.0)
+    assert running.count == table[heard].flatten(0, 1).shape[0]

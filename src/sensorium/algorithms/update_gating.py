@@ -127,17 +127,27 @@ class MovingAverage:
         return cls(decay, sums, weights)
 
 
-def z_scores(contributions: Float[Tensor, " senses"]) -> Float[Tensor, " senses"]:
-    """Standardise over senses: z = (phi - mean) / std, the population's standard deviation.
+def z_scores(contributions: Float[Tensor, " senses"], *, min_std: float = 0.0) -> Float[Tensor, " senses"]:
+    """Standardise over senses: z = (phi - mean) / max(std, min_std), the population's standard deviation.
 
-    The scale of phi drops out: senses that differ by little are told apart like ones that differ by much. All
-    equal (up to rounding), or a single sense, gives zeros.
+    All equal (up to rounding), or a single sense, gives zeros.
+
+    Args:
+        contributions: phi of each sense.
+        min_std: Spread below which senses count as nearly alike. With 0 the scale of phi drops out, and
+            contributions that differ by noise are told apart like ones that differ by much: two senses then
+            always have z = +1 and -1.
+
+    Raises:
+        ValueError: `min_std` is negative or not finite.
     """
+    if not 0 <= min_std < math.inf:
+        raise ValueError(f"min_std must be a finite number >= 0, found {min_std}.")
     centred = contributions - contributions.mean()
     std = (centred**2).mean().sqrt()
     rounding = 8 * torch.finfo(contributions.dtype).eps * contributions.abs().amax()
     equal = std <= rounding
-    return torch.where(equal, 0.0, centred / torch.where(equal, 1.0, std))
+    return torch.where(equal, 0.0, centred / torch.where(equal, 1.0, std.clamp(min=min_std)))
 
 
 def softmax_gates(

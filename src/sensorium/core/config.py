@@ -5,12 +5,13 @@ People write YAML, machines write JSON. Later sources win: preset, then files, t
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
 
 from sensorium.core.errors import ConfigError, nearest
 
@@ -20,7 +21,9 @@ ConfigT = TypeVar("ConfigT", bound="Config")
 class Config(BaseModel):
     """Frozen, typed settings; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_inf_nan="strings", use_attribute_docstrings=True
+    )
 
     selectors: ClassVar[tuple[str, ...]] = ("type",)
     """Fields that say where the defaults of all others come from: when one of them is changed, the other
@@ -33,6 +36,23 @@ class Config(BaseModel):
             ConfigError: A key is unknown or a value does not fit; the message names the path.
         """
         return parse_config(type(self), _merge(self, self.model_dump(mode="json"), changes))
+
+    def outdated(self, changes: Mapping[str, Any]) -> frozenset[str]:
+        """Fields whose present values mean nothing any more once `changes` are made.
+
+        Args:
+            changes: Field -> new value, in the plain form of a file.
+        """
+        plain = self.model_dump(mode="json", include=set(self.selectors))
+        if any(name in changes and changes[name] != value for name, value in plain.items()):
+            return frozenset(type(self).model_fields)
+        return frozenset()
+
+    @model_serializer(mode="wrap")
+    def _strict_json(self, dump: Callable[[Any], dict[str, Any]], info: Any) -> dict[str, Any]:
+        """JSON has no infinity: it is written as the text "Infinity", which is read back as the number."""
+        values = dump(self)
+        return _without_infinities(values) if info.mode == "json" else values
 
     def digest(self, *, exclude: set[str] | None = None) -> str:
         """Eight hex digits that change when any setting (outside `exclude`) changes."""
@@ -119,28 +139,53 @@ def _parse_value(text: str) -> Any:
 
 def _merge(node: Any, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Lay `changes` over `base`, the plain form of `node`."""
-    selectors = node.selectors if isinstance(node, Config) else ()
-    if any(name in changes and changes[name] != base.get(name) for name in selectors):
-        return dict(changes)  # other defaults: the old fields are none of its own
-    merged = dict(base)
+    outdated = node.outdated(changes) if isinstance(node, Config) else frozenset()
+    merged = {key: value for key, value in base.items() if key not in outdated}
     for key, change in changes.items():
-        old = merged.get(key)
-        if isinstance(change, Mapping) and isinstance(old, Mapping):
-            change = _merge(getattr(node, key, None), old, change)
+        old, inner = merged.get(key), getattr(node, key, None)
+        # Free settings have no other way to be cleared; for a config an empty mapping changes nothing.
+        clears = not change and not isinstance(inner, Config)
+        if isinstance(change, Mapping) and isinstance(old, Mapping) and not clears:
+            change = _merge(inner, old, change)
         merged[key] = change
     return merged
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinities(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_infinities(one) for one in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _explain(config_type: type[BaseModel], problem: Mapping[str, Any]) -> str:
     path = [str(part) for part in problem["loc"]]
     dotted = ".".join(path)
     if problem["type"] == "extra_forbidden":
+        if owners := _alternatives_with(config_type, path):
+            return f"Unknown setting {dotted!r}: {path[-1]} needs type {' or '.join(owners)}."
         return f"Unknown setting {dotted!r}. {nearest(path[-1], _known_keys(config_type, path[:-1]))}"
     return f"Setting {dotted!r}: {problem['msg']} (found {problem.get('input')!r})."
 
 
 def _known_keys(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Field names of the config that `path` leads to; a union's tag selects the alternative."""
+    """Field names of the config that `path` leads to."""
+    return sorted({name for config in _configs_at(config_type, path) for name in config.model_fields})
+
+
+def _alternatives_with(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """Tags of a union's other alternatives that have the setting at `path`, whose last but one is a tag."""
+    siblings = _configs_at(config_type, path[:-2])
+    if len(path) < 3 or path[-2] not in map(_tag, siblings):
+        return []
+    return [str(_tag(config)) for config in siblings if path[-1] in config.model_fields]
+
+
+def _configs_at(config_type: type[BaseModel], path: Sequence[str]) -> list[type[BaseModel]]:
+    """Configs that `path` leads to: several for a union, of which its tag selects one."""
     candidates: list[type[BaseModel]] = [config_type]
     for part in path:
         deeper: list[type[BaseModel]] = []
@@ -149,7 +194,7 @@ def _known_keys(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
                 deeper += _models_in(candidate.model_fields[part].annotation)
         # Where it is no field, it is the tag of a union.
         candidates = deeper or [c for c in candidates if _tag(c) == part] or candidates
-    return sorted({name for candidate in candidates for name in candidate.model_fields})
+    return candidates
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -81,7 +81,7 @@ def contrast(
     """Contrastive loss between the encodings of a minibatch, one step of every episode.
 
     Positives share their instruction: the same text, or without texts the same utterance; where nothing is
-    said, the same episode.
+    said, or the sensor that says it is absent, the same episode.
 
     Args:
         policy: Tells the senses.
@@ -109,11 +109,12 @@ def contrast(
 
 
 def _instructions(policy: ActorCritic, rollout: Rollout, envs: Tensor, episodes: Tensor) -> Tensor:
-    """What was said at every step, as a number."""
+    """What was said at every step, as a number; where that sensor was absent, the episode's own."""
     for modality in (Modality.TEXT, Modality.AUDIO):
-        for sensor in policy.inputs:
+        for m, sensor in enumerate(policy.inputs):
             if sensor.modality is modality and sensor.name in rollout.rows:
-                return rollout.rows[sensor.name][:, envs].flatten()
+                rows, heard = rollout.rows[sensor.name][:, envs], rollout.present[:, envs, m]
+                return torch.where(heard.flatten(), rows.flatten(), -1 - episodes)
     return episodes
 
 

@@ -1,8 +1,9 @@
 """What a training run needs to know, complete: `config.json` holds exactly this."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sensorium.core import Config
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
@@ -62,6 +63,11 @@ class PPOConfig(Config):
     diagnostics_rows: int = Field(default=512, ge=1)
     """Steps of a rollout that such a measurement looks at."""
 
+    def outdated(self, changes: Mapping[str, Any]) -> frozenset[str]:
+        """Another algorithm keeps the settings that all have, except those whose defaults are its own."""
+        shared = frozenset(PPOConfig.model_fields) - {"num_epochs", "kl_coef"}
+        return super().outdated(changes) - shared
+
 
 class ShapleyGate(Config):
     """Update gating by Shapley contributions: a sense that contributes much learns slower."""
@@ -75,6 +81,9 @@ class ShapleyGate(Config):
     """Largest factor on a sense's learning rate."""
     decay: float = Field(default=0.9, ge=0, lt=1)
     """Weight of the past in the moving average of the contributions."""
+    min_spread: float = Field(default=0.1, ge=0)
+    """Standard deviation of the contributions over the senses below which they count as nearly alike, so that
+    noise does not gate. A contribution of 1 is all of the returns' variance, or one nat of the policy."""
 
 
 class OGMGate(Config):
@@ -171,6 +180,12 @@ class DAPOConfig(PPOConfig):
     """Draws encodings of what belongs together towards each other."""
     reward: MixedRewardConfig | None = None
     """Mixes divergence and safety into the task's reward; null leaves it as it is."""
+
+    @field_validator("gate", mode="before")
+    @classmethod
+    def _default_gate(cls, value: Any) -> Any:
+        """A gate that is given without a type is of the default one."""
+        return {"type": "shapley", **value} if isinstance(value, Mapping) else value
 
 
 AlgoConfig = Annotated[PPOConfig | DAPOConfig, Field(discriminator="type")]

@@ -26,7 +26,7 @@ class StageChange(NamedTuple):
     episodes: int
     """Episodes that the decision rests on."""
     new_sensors: tuple[str, ...]
-    """Sensors that the stage has and the one before lacked."""
+    """Sensors that the stage has and none of those that were played before had."""
 
 
 class Curriculum:
@@ -61,6 +61,11 @@ class Curriculum:
         """Every stage change so far, for `curriculum.json`."""
         self._below = 0
         self._recent: deque[bool] = deque(maxlen=config.window_episodes)
+
+    @property
+    def _furthest(self) -> int:
+        """The latest stage that was reached so far: after a setback, its sensors are not new again."""
+        return max([self.stage, *(int(change["after"]) for change in self.changes)])
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -105,12 +110,13 @@ class Curriculum:
             new_sensors=tuple(
                 name
                 for m, name in enumerate(self.sensors)
-                if self.allowed[after, m] and not self.allowed[: self.stage + 1, m].any()
+                if self.allowed[after, m] and not self.allowed[: self._furthest + 1, m].any()
             ),
         )
         self.stage, self._below = after, 0
         self._recent.clear()
-        self.changes.append({"env_steps": env_steps} | change._asdict())
+        record = change._asdict() | {"new_sensors": list(change.new_sensors)}  # as JSON has it
+        self.changes.append({"env_steps": env_steps} | record)
         return change
 
     def metrics(self) -> dict[str, Metric]:

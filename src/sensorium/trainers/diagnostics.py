@@ -25,7 +25,7 @@ MAX_SIMILARITY_DIMS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contributions:
-    """What the senses are worth, measured on one rollout."""
+    """What the senses are worth, measured on one rollout; those that were absent throughout are left out."""
 
     shapley: dict[str, float]
     """Sense -> Shapley value of explained value and unchanged policy; see `algorithms.coalition_worth`."""
@@ -85,12 +85,16 @@ def _contributions(
     mask: Tensor,
     seed: int,
 ) -> Contributions:
-    names = policy.perception.names
+    perceived = batch.present.flatten(0, 1)[mask].any(0).tolist()
+    names = [name for name, here in zip(policy.perception.names, perceived, strict=True) if here]
+    if not names:
+        return Contributions(shapley={}, alone={})
     known: dict[frozenset[int], float] = {}
 
     def worth(senses: frozenset[int]) -> float:
         if senses not in known:
-            kept = torch.tensor([m in senses for m in range(len(names))], device=returns.device)
+            chosen = {names[m] for m in senses}
+            kept = torch.tensor([name in chosen for name in policy.perception.names], device=returns.device)
             output = policy.fuse_sequences(tokens, batch, batch.present & kept)
             kl = output.distribution.kl_from(full.distribution)
             known[senses] = float(coalition_worth(returns, output.values, kl, mask))
@@ -121,9 +125,6 @@ def _attention(
             metrics[f"attention/{name}->{target}"] = Mean.of(float(weights[:, slot].mean()))
         spread = attention_entropy(weights, valid[here])
         metrics[f"attention/entropy/{name}"] = Mean.of(float(spread.mean()))
-    for m, name in enumerate(names):
-        share = batch.present[..., m].flatten()[mask].float().mean()
-        metrics[f"presence/{name}"] = Mean.of(float(share))
     return metrics
 
 

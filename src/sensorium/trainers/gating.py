@@ -36,19 +36,32 @@ class UpdateGate:
         return not off and len(self.sensors) > 1
 
     def update(self, found: Contributions) -> dict[str, float]:
-        """Let the average see a measurement; returns the gate of each sense for the coming update."""
+        """Let the average see a measurement; returns the gate of each sense for the coming update.
+
+        A sense without a score, absent throughout the rollout or without a value to improve on, keeps a gate
+        of 1, and the others are balanced among themselves.
+        """
         config = self.config
+        gates = dict.fromkeys(self.sensors, 1.0)
         if not self.on or isinstance(config, NoGate):
-            return dict.fromkeys(self.sensors, 1.0)
-        self._average = self._average.updated(self._score(found))
-        means = torch.tensor(self._average.means(self.sensors), dtype=torch.float64)
+            return gates
+        scores = self._score(found)
+        self._average = self._average.updated(scores)
+        heard = [name for name in self.sensors if name in scores]
+        if heard:
+            gates |= self._gates(config, heard)
+        return gates
+
+    def _gates(self, config: ShapleyGate | OGMGate | CGGMGate, sensors: Sequence[str]) -> dict[str, float]:
+        means = torch.tensor(self._average.means(sensors), dtype=torch.float64)
         if isinstance(config, ShapleyGate):
-            gates = softmax_gates(z_scores(means), tau=config.tau, k_min=config.k_min, k_max=config.k_max)
+            z = z_scores(means, min_std=config.min_spread)
+            gates = softmax_gates(z, tau=config.tau, k_min=config.k_min, k_max=config.k_max)
         elif isinstance(config, OGMGate):
             gates = ogm_ge(means, alpha=config.alpha, k_min=config.k_min)
         else:
             gates = cggm(means, rho=config.rho, k_min=config.k_min, k_max=config.k_max)
-        return dict(zip(self.sensors, gates.tolist(), strict=True))
+        return dict(zip(sensors, gates.tolist(), strict=True))
 
     def _score(self, found: Contributions) -> Mapping[str, float]:
         if isinstance(self.config, ShapleyGate):
@@ -56,7 +69,7 @@ class UpdateGate:
         if not isinstance(self.config, CGGMGate):
             return found.alone
         before, self._alone = self._alone, dict(found.alone)
-        return {} if before is None else {n: found.alone[n] - before.get(n, 0.0) for n in found.alone}
+        return {} if before is None else {n: x - before[n] for n, x in found.alone.items() if n in before}
 
     def to_json(self) -> dict[str, Any]:
         """What a checkpoint must keep."""

@@ -108,7 +108,7 @@ class PPO:
         metrics |= self.prepare(rollout, returns)
         metrics |= self._set_learning_rates(1.0 - 0.9 * progress if config.anneal_lr else 1.0)
         for epoch in range(config.num_epochs):
-            order = torch.randperm(config.num_envs, generator=self.generator)
+            order = torch.randperm(config.num_envs, generator=self.generator).to(rewards.device)
             last_epoch = epoch == config.num_epochs - 1
             chunks = order.chunk(config.num_minibatches)
             batches = prefetched(rollout.sequences, chunks, ahead=config.prefetch_minibatches)
@@ -276,7 +276,9 @@ class PPO:
                 stride = max(1, len(steps) // FILTER_READINGS)
                 perception.update_filters(name, rollout.dense[name][steps[::stride], envs[::stride]])
             else:
-                perception.update_filters(name, rollout.tables[name].values)
+                values = rollout.tables[name].values
+                # A row of zeros stands in for absent readings.
+                perception.update_filters(name, values[values.flatten(1).any(1)])
 
     def to_json(self) -> dict[str, Any]:
         """What a checkpoint must keep beside tensors."""

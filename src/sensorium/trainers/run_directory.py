@@ -16,7 +16,7 @@ from sensorium.core import ConfigError, RunDirectoryError, parse_config
 from sensorium.core.files import atomic_write_json
 from sensorium.trainers.config import TrainConfig
 
-ALGORITHM_VERSIONS = {"ppo": "ppo-1"}
+ALGORITHM_VERSIONS = {"ppo": "ppo-1", "dapo": "dapo-1"}
 """Algorithm -> its version in run names; raised when a change makes results incomparable."""
 
 

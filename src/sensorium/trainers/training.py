@@ -195,7 +195,9 @@ class Training:
             metrics["rollout/return_mean"] = Mean.of([e.episode_return for e in outcomes])
             metrics["rollout/episode_length"] = Mean.of([e.length for e in outcomes])
         for m, sensor in enumerate(self.agent.policy.inputs):
-            metrics[f"presence/{sensor.name}"] = Mean.of(rollout.present[:, :, m].double().mean().item())
+            present = rollout.present[:, :, m][rollout.valid].double()
+            if len(present):
+                metrics[f"presence/{sensor.name}"] = Mean.of(present.mean().item())
         for part, seconds in self._stopwatch.drain().items():
             metrics[f"time/{part}_s"] = Sum.of(seconds)
         return metrics

@@ -84,4 +84,5 @@ def test_gated_sum_is_the_formula() -> None:
     gates = (h @ fusion.gate.weight[0] + fusion.gate_bias).softmax(-1)
     z = sum(gates[:, m, None] * project(h[:, m]).tanh() for m, project in enumerate(fusion.project))
     torch.testing.assert_close(fused.gates, gates)
-    torch.testing.assert_close(fused.features, 3 * z)
+    hidden, _, out = fusion.joint[0]
+    torch.testing.assert_close(fused.features, 3 * z + out(hidden(3 * z).relu()))

@@ -1,5 +1,6 @@
 """How a user describes an embodied environment."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -39,6 +40,12 @@ class EmbodiedEnvConfig(Config):
     augment: AugmentConfig = AugmentConfig()
     """Random changes to what is perceived. Training applies them; `sensorium eval` and the figures of a
     finished run never do."""
+
+    def outdated(self, changes: Mapping[str, Any]) -> frozenset[str]:
+        """Settings of a backend go with it: a task of another one starts without them."""
+        backend = self.task.partition("/")[0]
+        moved = str(changes.get("task", self.task)).partition("/")[0] != backend
+        return frozenset({"backend_options"}) if moved else super().outdated(changes)
 
     @property
     def sensor_names(self) -> tuple[str, ...]:
