@@ -6,13 +6,15 @@ A preset is a function that returns a config. Derive your own by calling `update
 from collections.abc import Callable
 
 from sensorium.core import unknown_name
-from sensorium.presets.embodied import doom_basic, doom_find, quickstart
+from sensorium.presets.embodied import arena_senses, dapo_base, doom_basic, doom_find, quickstart
 from sensorium.trainers.config import TrainConfig
 
 PRESETS: dict[str, Callable[[], TrainConfig]] = {
     "quickstart": quickstart,
+    "arena_senses": arena_senses,
     "doom_basic": doom_basic,
     "doom_find": doom_find,
+    "dapo_base": dapo_base,
 }
 """Preset name -> function that builds its config."""
 
@@ -28,4 +30,4 @@ def find_preset(name: str) -> TrainConfig:
     return PRESETS[name]()
 
 
-__all__ = ["PRESETS", "doom_basic", "doom_find", "find_preset", "quickstart"]
+__all__ = ["PRESETS", "arena_senses", "dapo_base", "doom_basic", "doom_find", "find_preset", "quickstart"]
