@@ -4,7 +4,17 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from sensorium.analysis.charts import REGULAR, Series, interval_bar, legend_of, line_chart, sparkline, ticks
+from sensorium.analysis.charts import (
+    COMPACT,
+    REGULAR,
+    Series,
+    Size,
+    interval_bar,
+    legend_of,
+    line_chart,
+    sparkline,
+    ticks,
+)
 from sensorium.analysis.formatting import (
     count,
     duration,
@@ -112,6 +122,14 @@ def test_sparkline_needs_two_values() -> None:
 )
 def test_ticks_are_round_and_inside(low: float, high: float, expected: list[float]) -> None:
     assert ticks(low, high) == pytest.approx(expected)
+
+
+def test_numbers_below_the_axis_do_not_run_into_the_one_with_the_unit() -> None:
+    svg = line_chart([Series("a", [4096.0, 401_408.0], [0.0, 1.0])], title="t", size=COMPACT)
+    below = [e for e in ElementTree.fromstring(svg).iter("text") if float(e.attrib["y"]) > 150]
+    assert [e.text for e in below] == ["400k steps", "200k", "100k"]
+    wide = line_chart([Series("a", [4096.0, 401_408.0], [0.0, 1.0])], title="t", size=Size(900.0, 200.0))
+    assert "300k<" in wide
 
 
 def test_numbers_as_people_read_them() -> None:

@@ -26,7 +26,8 @@ def page_of(run_dir: Path) -> Page:
 
 def test_page_is_complete_and_holds_every_number(run_dir: Path) -> None:
     page = page_of(run_dir)
-    assert page.headings() == ["learning", "senses", "film", "details", "metrics", "config"]
+    expected = ["learning", "training-senses", "senses", "film", "details", "metrics", "config"]
+    assert page.headings() == expected
     wanted = ["arena/find", "97.2 %", "95.1–98.5 %", "400 episodes", "0.941", "1,234,944", "4 min 12 s"]
     wanted += ["4,893", "ppo", "3.1e-06", "33.3 %", "gamma", "0.987", "vendor/thing", "4.25"]
     wanted += ["relies most on rgb", "falls to 24.2 %"]
@@ -131,7 +132,7 @@ def test_missing_parts_are_left_out(run_dir: Path) -> None:
     bare = {"missing_modality": {}, "chance_success": None, "onnx_max_abs_diff": None}
     RunDirectory(run_dir).write_summary(make_summary(**bare))
     page = page_of(run_dir)
-    assert page.headings() == ["learning", "details", "metrics", "config"]
+    assert page.headings() == ["learning", "training-senses", "details", "metrics", "config"]
     assert "Exported policy" not in page.text
     assert "relies most" not in page.text
     (run_dir / "metrics.jsonl").write_text("")

@@ -1,14 +1,15 @@
 """Charts as inline SVG: no script, colours from the page's style sheet, a title under the pointer.
 
-The page sets the colours: classes `series-0` to `series-7`, `axis`, `grid`, `label`, `chance`. Text keeps its
-size only while a chart is shown about as wide as its `Size` says.
+The page sets the colours: classes `series-0` to `series-7`, `axis`, `grid`, `label`, `level`, `mark` and
+`chance`. Text keeps its size only while a chart is shown about as wide as its `Size` says.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sensorium.analysis.formatting import number, percent, percent_range, short_count
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 12.0, 28.0
+_LABEL_GAP = 16.0
 _MAX_POINTS = 240
 _MAX_TITLES = 60
 NUM_COLOURS = 8
@@ -41,6 +43,17 @@ class Series:
     name: str
     x: Sequence[float]
     y: Sequence[float]
+    colour: int | None = None
+    """Which colour; by default that of its place among the lines."""
+    second_colour: int | None = None
+    """Dashes of this colour lie over the line, which then stands for a pair."""
+
+
+class Mark(NamedTuple):
+    """A horizontal position to mark, with a word about it above the chart."""
+
+    x: float
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +63,20 @@ class LegendEntry:
     name: str
     colour: int
     """Index of the page's series colours."""
+    second_colour: int | None = None
+    """The same for the dashes on the line of a pair."""
 
 
 def legend_of(series: Sequence[Series]) -> list[LegendEntry]:
     """The colours that `line_chart` gives to these lines."""
-    return [LegendEntry(line.name, i % NUM_COLOURS) for i, line in enumerate(series)]
+    return [
+        LegendEntry(
+            line.name,
+            _colour(line, i),
+            None if line.second_colour is None else line.second_colour % NUM_COLOURS,
+        )
+        for i, line in enumerate(series)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +110,8 @@ def line_chart(
     title: str,
     x_unit: str = "steps",
     y_limits: tuple[float, float] | None = None,
-    marks: Sequence[float] = (),
+    marks: Sequence[Mark] = (),
+    level: float | None = None,
     whole_x: bool = False,
     size: Size = REGULAR,
 ) -> str:
@@ -99,7 +122,9 @@ def line_chart(
         title: What the chart shows, for those who cannot see it.
         x_unit: What the horizontal axis counts.
         y_limits: Fixed vertical range; by default what the values need.
-        marks: Horizontal positions to mark, e.g. the steps shown in a film.
+        marks: Horizontal positions to mark, e.g. the steps shown in a film; the axis reaches all of them. A
+            label that would run into the one before it is only in the title under the pointer.
+        level: A value to compare with, drawn as a line across the chart.
         whole_x: Whether the horizontal axis counts things, so that only whole numbers stand below it.
         size: Size of the drawing.
 
@@ -109,15 +134,16 @@ def line_chart(
     drawn = [_thinned(s) for s in series]
     if not any(math.isfinite(y) for s in drawn for y in s.y):
         return ""
-    frame = _fit(drawn, y_limits, size)
+    frame = _fit(drawn, y_limits, size, marks=marks, level=level)
     lines = [_polyline(s, frame, i) for i, s in enumerate(drawn)]
     parts = [
         f'<svg class="chart" viewBox="0 0 {size.width:g} {size.height:g}" role="img" ',
         f'aria-label="{escape(title)}">',
         *_axes(frame, x_unit, whole_x=whole_x),
-        *(_vertical("mark", frame, mark) for mark in marks),
+        *([] if level is None else [_horizontal("level", frame, level)]),
+        *_marks(marks, frame),
         *lines,
-        *_hover_bands(drawn, frame, x_unit),
+        *_hover_bands(drawn, frame, x_unit, marks),
         "</svg>",
     ]
     return "".join(parts)
@@ -179,11 +205,19 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def _fit(series: Sequence[Series], y_limits: tuple[float, float] | None, size: Size) -> _Frame:
-    xs = [float(x) for s in series for x in s.x]
+def _fit(
+    series: Sequence[Series],
+    y_limits: tuple[float, float] | None,
+    size: Size,
+    *,
+    marks: Sequence[Mark],
+    level: float | None,
+) -> _Frame:
+    xs = [*(float(x) for s in series for x in s.x), *(mark.x for mark in marks)]
     x_low, x_high = min(xs), max(xs)
     if y_limits is None:
         ys = [y for s in series for y in s.y if math.isfinite(y)]
+        ys += [] if level is None else [level]
         low, high = min(ys), max(ys)
         margin = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
         y_limits = (0.0 if 0 <= low < margin else low - margin, high + margin)
@@ -195,29 +229,46 @@ def _axes(frame: _Frame, x_unit: str, *, whole_x: bool) -> list[str]:
     right, bottom = frame.right, frame.bottom
     parts = [f'<line class="axis" x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>']
     for tick in ticks(frame.y_low, frame.y_high):
-        y = frame.y(tick)
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_label(_LEFT - 6, y + 4, short_count(tick), "end"))
+        parts.append(_horizontal("grid", frame, tick))
+        parts.append(_label(_LEFT - 6, frame.y(tick) + 4, short_count(tick), "end"))
     positions = ticks(frame.x_low, frame.x_high)
     if whole_x:
         positions = [position for position in positions if position == round(position)]
-    for tick in positions:
-        is_last = tick == positions[-1]
-        text = f"{short_count(tick)} {x_unit}" if is_last else short_count(tick)
-        x, half = frame.x(tick), 3.5 * len(text)
-        if x + half > right:
-            parts.append(_label(right, bottom + 19, text, "end"))
-        else:
-            parts.append(_label(x, bottom + 19, text, "middle"))
+    taken_from = math.inf
+    for tick in reversed(positions):  # the one with the unit stays; those that would run into it give way
+        text = f"{short_count(tick)} {x_unit}" if tick == positions[-1] else short_count(tick)
+        half = 3.5 * len(text)
+        x = min(frame.x(tick), right - half)
+        if x + half + _LABEL_GAP <= taken_from:
+            at_edge = x < frame.x(tick)
+            parts.append(_label(right if at_edge else x, bottom + 19, text, "end" if at_edge else "middle"))
+            taken_from = x - half
     return parts
 
 
-def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text class="label" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _label(x: float, y: float, text: str, anchor: str, kind: str = "label") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _marks(marks: Sequence[Mark], frame: _Frame) -> list[str]:
+    """A line at each mark; labels stand in one row above the chart, as far as there is room."""
+    parts, free_from = [], 0.0
+    for mark in sorted(marks):
+        parts.append(_vertical("mark labelled" if mark.label else "mark", frame, mark.x))
+        width = 6.6 * len(mark.label)
+        start = max(min(frame.x(mark.x), frame.right - width), 0.0)
+        if mark.label and start >= free_from:
+            parts.append(_label(start, _TOP - 4, mark.label, "start", kind="label note"))
+            free_from = start + width + _LABEL_GAP / 3
+    return parts
+
+
+def _colour(series: Series, index: int) -> int:
+    return (index if series.colour is None else series.colour) % NUM_COLOURS
 
 
 def _polyline(series: Series, frame: _Frame, index: int) -> str:
-    """One path; a value that is not finite lifts the pen."""
+    """One path, two for a pair; a value that is not finite lifts the pen."""
     commands, pen = [], "M"
     for x, y in zip(series.x, series.y, strict=True):
         if math.isfinite(y):
@@ -228,10 +279,14 @@ def _polyline(series: Series, frame: _Frame, index: int) -> str:
             pen = "M"
     if len(commands) == 1:
         commands.append("h.1")  # a lone point shows as a dot: the line has round ends
-    return f'<path class="line series-{index % NUM_COLOURS}" d="{"".join(commands)}"/>'
+    path = "".join(commands)
+    line = f'<path class="line series-{_colour(series, index)}" d="{path}"/>'
+    if series.second_colour is not None:
+        line += f'<path class="line dashes series-{series.second_colour % NUM_COLOURS}" d="{path}"/>'
+    return line
 
 
-def _hover_bands(series: Sequence[Series], frame: _Frame, x_unit: str) -> list[str]:
+def _hover_bands(series: Sequence[Series], frame: _Frame, x_unit: str, marks: Sequence[Mark]) -> list[str]:
     """Invisible columns; the one under the pointer shows a line, dots and a title with every value."""
     positions = sorted({float(x) for s in series for x in s.x})
     if len(positions) > _MAX_TITLES:
@@ -243,12 +298,15 @@ def _hover_bands(series: Sequence[Series], frame: _Frame, x_unit: str) -> list[s
     for position, (left, right) in zip(positions, itertools.pairwise(edges), strict=True):
         x, x0, x1 = frame.x(position), frame.x(left), frame.x(right)
         lines, dots = [f"{position:,.10g} {x_unit}"], []
+        # Half open, the last one closed, so that every mark is in one title.
+        within = (m for m in marks if left <= m.x < right or m.x == right == frame.x_high)
+        lines += [mark.label for mark in within if mark.label]
         for index, s in enumerate(series):
             y = _nearest_value(s, position)
             lines.append(f"{s.name}: {number(y)}")
             if math.isfinite(y):
                 y_pixel = frame.y(min(max(y, frame.y_low), frame.y_high))
-                colour = f"dot series-{index % NUM_COLOURS}"
+                colour = f"dot series-{_colour(s, index)}"
                 dots.append(f'<circle class="{colour}" cx="{x:.1f}" cy="{y_pixel:.1f}" r="3.5"/>')
         bands.append(
             f'<g class="band"><title>{escape(chr(10).join(lines))}</title>'
@@ -264,6 +322,11 @@ def _vertical(kind: str, frame: _Frame, position: float) -> str:
     return f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{frame.bottom}"/>'
 
 
+def _horizontal(kind: str, frame: _Frame, value: float) -> str:
+    y = frame.y(value)
+    return f'<line class="{kind}" x1="{_LEFT}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
 def _nearest_value(series: Series, position: float) -> float:
     if not len(series.x):
         return math.nan
@@ -274,10 +337,10 @@ def _thinned(series: Series, limit: int = _MAX_POINTS) -> Series:
     """At most `limit` points, each the mean of its neighbours; the axis stays in proportion."""
     x, y = np.asarray(series.x, dtype=np.float64), np.asarray(series.y, dtype=np.float64)
     if len(x) <= limit:
-        return Series(series.name, x.tolist(), y.tolist())
+        return replace(series, x=x.tolist(), y=y.tolist())
     groups = np.array_split(np.arange(len(x)), limit)
     means = [_finite_mean(y[group]) for group in groups]
-    return Series(series.name, [float(x[group].mean()) for group in groups], means)
+    return replace(series, x=[float(x[group].mean()) for group in groups], y=means)
 
 
 def _finite_mean(values: NDArray[np.float64]) -> float:

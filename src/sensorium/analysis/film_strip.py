@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sensorium.analysis.charts import LegendEntry, Series, legend_of, line_chart
+from sensorium.analysis.charts import LegendEntry, Mark, Series, legend_of, line_chart
 from sensorium.analysis.film import Film
 from sensorium.analysis.formatting import number
 from sensorium.analysis.pictures import (
@@ -92,7 +92,7 @@ def film_strip(film: Film) -> FilmStrip:
             lines,
             title="Expected return and reward at every step of the episode",
             x_unit="steps",
-            marks=[float(step) for step in chosen],
+            marks=[Mark(float(step)) for step in chosen],
         ),
         chart_legend=legend_of(lines),
     )

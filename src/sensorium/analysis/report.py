@@ -6,12 +6,14 @@ from typing import Any
 
 from sensorium.analysis import formatting
 from sensorium.analysis.charts import interval_bar
-from sensorium.analysis.curves import detail_charts, learning_charts, metric_table
+from sensorium.analysis.curriculum import read_curriculum, stage_marks, stage_rows
+from sensorium.analysis.curves import Course, detail_charts, learning_charts, metric_table
 from sensorium.analysis.evaluation_sections import evaluation_sections
 from sensorium.analysis.evaluations import read_evaluations
 from sensorium.analysis.film_strip import film_strip
 from sensorium.analysis.run_directory import RunDirectory, Summary
 from sensorium.analysis.senses import subset_rows, worth_of_senses
+from sensorium.analysis.training_senses import attention_matrix, sense_charts
 from sensorium.core.errors import require
 from sensorium.core.files import atomic_write_bytes
 
@@ -20,11 +22,11 @@ def write_report(run_dir: Path) -> Path:
     """Write `report.html` into a run directory and return its path.
 
     The page holds its pictures, sounds, charts and styles; it loads nothing and runs no script. A run without
-    film, missing-modality test or evaluation suites gets a page without these sections.
+    film, curriculum, missing-modality test or evaluation suites gets a page without these sections.
 
     Args:
-        run_dir: A finished run: `config.json`, `metrics.jsonl`, `summary.json` and, optionally, `film/`
-            and `evals/`.
+        run_dir: A finished run: `config.json`, `metrics.jsonl`, `summary.json` and, optionally, `film/`,
+            `curriculum.json` and `evals/`.
 
     Raises:
         RunDirectoryError: A file is missing or broken; the message names it and the command that makes it.
@@ -56,17 +58,22 @@ def render_report(run: RunDirectory) -> str:
     )
     environment.globals["percent_range"] = formatting.percent_range
     summary = run.summary()
-    rows = run.metrics()
+    config = run.config()
+    changes = read_curriculum(run.path)
+    course = Course(run.metrics(), summary.sensors, stage_marks(changes))
     film = run.film()
     page: str = environment.get_template("report.html.j2").render(
         summary=summary,
         run_name=f"{run.path.resolve().parent.name}/{run.path.resolve().name}",
-        learning=learning_charts(rows),
-        details=detail_charts(rows),
-        metrics=metric_table(rows),
+        learning=learning_charts(course),
+        stages=stage_rows(changes, config),
+        training_senses=sense_charts(course),
+        attention=attention_matrix(course),
+        details=detail_charts(course),
+        metrics=metric_table(course),
         film=film_strip(film) if film is not None else None,
         evaluations=evaluation_sections(read_evaluations(run.path)),
-        config=json.dumps(run.config(), indent=2, ensure_ascii=False),
+        config=json.dumps(config, indent=2, ensure_ascii=False),
         **_senses(summary),
     )
     return page

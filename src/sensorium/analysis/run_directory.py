@@ -7,6 +7,7 @@ runs/{task}_{modalities}_{algorithm version}/{seed}-{config hash}/
     checkpoints/{step}/
     film/              one recorded episode (episode.npz, episode.json)
     summary.json       what the run achieved, and what each sense is worth
+    curriculum.json    when senses joined, if the run had a curriculum; see `curriculum`
     evals/             one file per evaluation suite that was run; see `evaluations`
     report.html        the page made from all of this
 """

@@ -88,6 +88,7 @@ class Training:
             self.onnx_max_abs_diff = float(state["onnx_max_abs_diff"])
             if self.curriculum is not None:
                 self.curriculum.from_json(state["counters"]["curriculum"])
+                self._write_stages()  # without the changes that came after the checkpoint
         self._set_stages()
         self._recent: deque[FinishedEpisode] = deque(maxlen=RECENT_EPISODES)
         self._stopwatch = Stopwatch()
@@ -173,6 +174,10 @@ class Training:
         if self.curriculum is not None:
             self.env.worlds.augmenter.set_stages(self.curriculum.allowed, self.curriculum.weights)
 
+    def _write_stages(self) -> None:
+        if self.curriculum is not None:
+            atomic_write_json(self.run_dir / "curriculum.json", self.curriculum.changes)
+
     def _advance_curriculum(self, rollout: Rollout) -> dict[str, Metric]:
         """Count successes at the current stage and go on, or back, when they say so."""
         if self.curriculum is None:
@@ -182,7 +187,7 @@ class Training:
             for name in change.new_sensors:
                 self.agent.policy.perception.damp(name, self.curriculum.config.new_sense_bias)
             self._set_stages()
-            atomic_write_json(self.run_dir / "curriculum.json", self.curriculum.changes)
+            self._write_stages()
         return self.curriculum.metrics()
 
     def _rollout_metrics(self, rollout: Rollout) -> dict[str, Metric]:
