@@ -20,6 +20,9 @@ from sensorium.core import Config
 ROOT = Path(__file__).parents[1]
 _REQUEST = re.compile(r"<!-- generate: ([\w-]+)(?: (\S+))? -->")
 _METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
+_LOSS = re.compile(r'losses\["(\w+)"\] = ')
+_TRAINERS = ("ppo.py", "dapo.py", "diagnostics.py", "curriculum.py", "training.py")
+"""Files of `sensorium.trainers` that write metrics."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -51,21 +54,27 @@ def _codes(names: Iterable[Any]) -> str:
     return ", ".join(_code(name) for name in names) or "–"
 
 
-def metrics() -> str:
-    """Every metric that a PPO run writes, with its meaning."""
+def metrics(rooms: str = "") -> str:
+    """Every metric that training writes, or those of some rooms (``gate,contribution``), with its meaning."""
     from sensorium.metrics.names import METRIC_MEANINGS
 
-    sources = [ROOT / "src/sensorium/trainers" / name for name in ("ppo.py", "training.py")]
-    written = {_without_fields(name) for path in sources for name in _METRIC.findall(path.read_text())}
-    rows = [
-        (_code(name), meaning)
-        for name, meaning in METRIC_MEANINGS.items()
-        if _without_fields(name) in written
-    ]
+    written: set[str] = set()
+    for name in _TRAINERS:
+        source = (ROOT / "src/sensorium/trainers" / name).read_text()
+        written |= {_without_fields(metric) for metric in _METRIC.findall(source)}
+        written |= {f"loss/{term}" for term in _LOSS.findall(source)}
     unexplained = written - {_without_fields(name) for name in METRIC_MEANINGS}
     if unexplained:
-        raise PluginError(f"PPO writes metrics that METRIC_MEANINGS does not explain: {sorted(unexplained)}")
-    return _table(("metric", "what it says"), rows)
+        raise PluginError(f"Metrics that METRIC_MEANINGS does not explain: {sorted(unexplained)}")
+    wanted = rooms.split(",") if rooms else sorted({name.partition("/")[0] for name in written})
+    found = [
+        name
+        for name in METRIC_MEANINGS
+        if _without_fields(name) in written and name.partition("/")[0] in wanted
+    ]
+    if empty := set(wanted) - {name.partition("/")[0] for name in found}:
+        raise PluginError(f"Training writes no metrics in the rooms {sorted(empty)}")
+    return _table(("metric", "what it says"), [(_code(name), METRIC_MEANINGS[name]) for name in found])
 
 
 def _without_fields(name: str) -> str:

@@ -82,7 +82,7 @@ def test_options_of_a_backend_go_with_it(
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--algo.gate.type", "ogm_ge"), "gate needs type dapo"),
+        (("--algo.type", "ppo", "--algo.gate.type", "ogm_ge"), "gate needs type dapo"),
         (("--algo.type=dapo", "--algo.gate.alpha=1"), "alpha needs type ogm_ge"),
         (("--env.augment.modal_dropout.q", "0.2"), "Unknown setting 'env.augment.modal_dropout.q'"),
         (("--curriculum.promote_at", "0.7"), "curriculum.stages"),

@@ -25,7 +25,7 @@ def test_an_unknown_preset_names_the_nearest() -> None:
 
 
 def test_quickstart_is_named_after_its_task_senses_and_algorithm() -> None:
-    assert run_name(find_preset("quickstart")) == "arena-find_rgb+depth+speech_ppo-1"
+    assert run_name(find_preset("quickstart")) == "arena-find_rgb+depth+speech_dapo-1"
 
 
 SMALL = {"num_envs": 4, "num_steps": 2, "num_minibatches": 1, "num_epochs": 1, "total_steps": 8}

@@ -83,8 +83,8 @@ def test_rows_bound_what_is_looked_at() -> None:
 
 
 def test_the_loss_aligns() -> None:
-    plain, rollout = make(lr=0.01, num_epochs=8, gate={"type": "off"})
-    aligned, _ = make(lr=0.01, num_epochs=8, gate={"type": "off"}, alignment={"coef": 10.0})
+    plain, rollout = make(lr=0.01, num_epochs=8, gate={"type": "none"})
+    aligned, _ = make(lr=0.01, num_epochs=8, gate={"type": "none"}, alignment={"coef": 10.0})
     left = []
     for learner in (plain, aligned):
         perturb(learner.policy)

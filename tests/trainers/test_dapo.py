@@ -58,10 +58,10 @@ def number(metrics: dict[str, Metric], name: str) -> float:
     return float(metrics[name].value)  # type: ignore[arg-type]
 
 
-NEUTRAL = [{"type": "off"}, {"tau": math.inf}, {"k_min": 1.0, "k_max": 1.0}]
+NEUTRAL = [{"type": "none"}, {"tau": math.inf}, {"k_min": 1.0, "k_max": 1.0}]
 
 
-@pytest.mark.parametrize("gate", NEUTRAL, ids=["off", "infinite tau", "k = 1"])
+@pytest.mark.parametrize("gate", NEUTRAL, ids=["none", "infinite tau", "k = 1"])
 def test_without_balance_it_is_ppo_bit_for_bit(
     ppo: tuple[PPO, list[dict[str, Metric]]], gate: dict[str, Any]
 ) -> None:
@@ -118,7 +118,7 @@ def test_gates_stand_still_during_an_update() -> None:
 
 def test_the_sense_that_carries_everything_waits_for_the_others() -> None:
     """Depth is blank: the policy learns to use rgb, and rgb then learns slower."""
-    config = cue_config(("rgb", "depth"), algo={"type": "dapo", **LEARNING})
+    config = cue_config(("rgb", "depth"), algo={"type": "dapo", **LEARNING, "gate": {"k_min": 0.3}})
     made = cue_round(config)
     backend = made.env.worlds.backend
     observe = backend.observe
@@ -141,7 +141,7 @@ def test_the_sense_that_carries_everything_waits_for_the_others() -> None:
 def step_lengths(*, gradient: float = 1.0, gate: float = 1.0) -> dict[str, float]:
     """Length of the first step of each sense, with factors on what belongs to rgb."""
     learner, rollout = make(
-        gate={"type": "off"}, num_epochs=1, num_minibatches=1, max_grad_norm=math.inf, anneal_lr=False
+        gate={"type": "none"}, num_epochs=1, num_minibatches=1, max_grad_norm=math.inf, anneal_lr=False
     )
     perturb(learner.policy)  # as made, the actor's last layer is so small that gradients are tiny
     for group in learner.optimizer.param_groups:

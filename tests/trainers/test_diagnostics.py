@@ -158,8 +158,8 @@ def test_rows_bound_what_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"diagnostics_every": 0}, (0, 0)),
         ({"diagnostics_every": 2}, (1, 0)),
-        ({"type": "dapo", "gate": {"type": "off"}, "diagnostics_every": 0}, (0, 0)),
-        ({"type": "dapo", "gate": {"type": "off"}, "diagnostics_every": 2}, (1, 0)),
+        ({"type": "dapo", "gate": {"type": "none"}, "diagnostics_every": 0}, (0, 0)),
+        ({"type": "dapo", "gate": {"type": "none"}, "diagnostics_every": 2}, (1, 0)),
         ({"type": "dapo", "diagnostics_every": 0}, (1, 1)),
     ],
 )

@@ -26,7 +26,7 @@ def quickstart() -> TrainConfig:
             max_episode_steps=80,
             backend_options={"colors": ["red", "green", "blue"]},
         ),
-        algo=PPOConfig(total_steps=400_000),
+        algo=DAPOConfig(total_steps=320_000, num_epochs=4),
         evaluation=EvalConfig(chance_success=1 / 3),
     )
 
@@ -65,7 +65,7 @@ def doom_find() -> TrainConfig:
             max_episode_steps=100,
             backend_options={"kinds": ["red pillar", "green pillar", "blue pillar"]},
         ),
-        algo=PPOConfig(total_steps=500_000, num_envs=32, num_steps=32, num_minibatches=4),
+        algo=DAPOConfig(total_steps=500_000, num_envs=32, num_steps=32, num_minibatches=4, num_epochs=4),
         evaluation=EvalConfig(episodes=200, subset_episodes=100, num_envs=32, chance_success=1 / 3),
     )
 

@@ -70,13 +70,17 @@ class PPOConfig(Config):
 
 
 class ShapleyGate(Config):
-    """Update gating by Shapley contributions: a sense that contributes much learns slower."""
+    """Update gating by Shapley contributions: a sense that contributes little learns faster than the others.
+
+    With `k_min` below 1 those that contribute much learn slower, too.
+    """
 
     type: Literal["shapley"] = "shapley"
     tau: float = Field(default=1.0, gt=0)
     """Temperature: small lets few senses learn at a time, `.inf` switches gating off; 0.7 to 1.3 is usual."""
-    k_min: float = Field(default=0.3, ge=0, le=1)
-    """Smallest factor on a sense's learning rate."""
+    k_min: float = Field(default=1.0, ge=0, le=1)
+    """Smallest factor on a sense's learning rate. Below 1 leading senses wait, which costs samples: of a task
+    that needs them, too, nothing is learnt meanwhile."""
     k_max: float = Field(default=2.0, ge=1)
     """Largest factor on a sense's learning rate."""
     decay: float = Field(default=0.9, ge=0, lt=1)
@@ -115,7 +119,7 @@ class CGGMGate(Config):
 class NoGate(Config):
     """No gating: every sense learns at its own full rate."""
 
-    type: Literal["off"] = "off"
+    type: Literal["none"] = "none"
 
 
 GateConfig = Annotated[ShapleyGate | OGMGate | CGGMGate | NoGate, Field(discriminator="type")]

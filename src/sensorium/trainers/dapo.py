@@ -1,10 +1,10 @@
 """Decoupled Actor-Policy Optimisation of a recurrent multimodal policy.
 
 PPO, with what keeps senses in balance. Before each update the Shapley contribution of every sense is measured
-on the rollout; a sense that contributes much then learns at a lower rate, so that the others catch up (update
-gating). Parts of the policy have learning rates of their own. Optional are a mixed reward and two auxiliary
-losses: alignment of single-sense policies with the whole one, and a contrastive loss between the senses'
-encodings. With gating off, equal rates and no extras, every number is that of PPO, bit for bit.
+on the rollout; a sense that contributes little then learns at a higher rate than the others (update gating).
+Parts of the policy have learning rates of their own. Optional are a mixed reward and two auxiliary losses:
+alignment of single-sense policies with the whole one, and a contrastive loss between the senses' encodings.
+With gating off, equal rates and no extras, every number is that of PPO, bit for bit.
 
 The published method of the same name for language models (decoupled clip and dynamic sampling, Yu et al.
 2025, arXiv:2503.14476) is another one; its asymmetric clip is at hand here as `clip_ratio_low` and
