@@ -38,7 +38,7 @@ def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     from sensorium.testing.cue import use_cue_backend
 
     use_cue_backend()
-    config = cue_config(SENSORS, algo={**LEARNING, "total_steps": 32 * 16 * 12}, length=8)
+    config = cue_config(SENSORS, algo={**LEARNING, "total_steps": 32 * 16 * 25}, length=8)
     run = open_run(config, tmp_path_factory.mktemp("runs"), OnExisting.FAIL)
     Training(config, run).run(lambda _: None)
     finish_run(run)

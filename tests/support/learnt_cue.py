@@ -7,11 +7,11 @@ from sensorium.trainers.build import Agent
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO
 
-LEARNING = {"num_envs": 32, "num_steps": 16, "num_minibatches": 2, "num_epochs": 4, "lr": 5e-3, "gamma": 0.9}
+LEARNING = {"num_envs": 32, "num_steps": 16, "num_minibatches": 2, "num_epochs": 4, "lr": 3e-3, "gamma": 0.9}
 
 
-def trained(config: TrainConfig, rounds: int = 15) -> tuple[Agent, MultiModalVectorEnv]:
-    """Train by PPO; with `LEARNING` and a single sensor, 15 rounds solve the task."""
+def trained(config: TrainConfig, rounds: int = 30) -> tuple[Agent, MultiModalVectorEnv]:
+    """Train by PPO; with `LEARNING` and a single sensor, 30 rounds solve the task."""
     made = cue_round(config)
     learner = PPO(made.agent.policy, config.algo, made.collector.generator)
     for round_ in range(rounds):

@@ -13,9 +13,10 @@ from sensorium.evals.faults import Fault, FaultInjector
 from sensorium.evals.gates import FaultRecord, GateTrace
 from sensorium.evals.noise import noise_scales
 from sensorium.nn import Tokens
-from sensorium.representations import TableRows, TensorObservation
+from sensorium.representations import TensorObservation
 from sensorium.representations.tensors import MAX_TABLE_ROWS
 from sensorium.rollouts import FinishedEpisode, env_action, finished_episode
+from sensorium.rollouts.table_tokens import TableTokens
 from sensorium.trainers.build import Agent
 
 MAX_FAILED_SHARE = 0.5
@@ -78,7 +79,7 @@ class Player:
     def reset(self, seed: int) -> Mapping[str, Any]:
         """Start new episodes everywhere; returns the observation, as it is without a fault."""
         self.agent.representer.forget()
-        self._tokens: dict[str, Tokens] = {}
+        self._table_tokens = TableTokens(self.agent.policy)
         self._state = self.agent.policy.initial_state(self.env.num_envs)
         self._starts = np.ones(self.env.num_envs, np.bool_)
         self._steps = np.zeros(self.env.num_envs, np.int64)
@@ -110,7 +111,7 @@ class Player:
             representation,
             self._state,
             torch.from_numpy(self._starts).to(self.agent.device),
-            self._table_tokens(representation),
+            self._encode_tables(representation),
         )
         self._state = step.state
         self.gates = step.fused.gates.cpu().numpy()
@@ -129,19 +130,12 @@ class Player:
         representation = self.agent.representer(observation, now_s, lookups)
         return representation.blank(self.blanked, self._order) if self.blanked else representation
 
-    def _table_tokens(self, observation: TensorObservation) -> Mapping[str, Tokens]:
-        """Tokens of every table row; a row is encoded once, and forgotten when there are many."""
-        for name, table in observation.tables.items():
-            old = self._tokens.get(name)
-            known = 0 if old is None else len(old.summary)
-            if known < len(table.values):
-                added = TableRows(table.values[known:], table.mask[known:])
-                new = self.agent.policy.perception.encode_tables({name: added})[name]
-                self._tokens[name] = new if old is None else old.joined(new)
-        tokens = dict(self._tokens)
+    def _encode_tables(self, observation: TensorObservation) -> Mapping[str, Tokens]:
+        """Tokens of every table row; rows are forgotten when there are many."""
+        tokens = self._table_tokens(observation.tables)
         if any(len(table.values) > MAX_TABLE_ROWS for table in observation.tables.values()):
             self.agent.representer.forget()
-            self._tokens = {}
+            self._table_tokens.forget()
         return tokens
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import MultiModalVectorEnv
-from sensorium.nn.tokens import Tokens
 from sensorium.policies import ActionBatch, ActorCritic, PolicyStep
-from sensorium.representations import TableRows, TensorObservation, TensorRepresenter
+from sensorium.representations import TensorObservation, TensorRepresenter
 from sensorium.rollouts.rollout import FinishedEpisode, Rollout
+from sensorium.rollouts.table_tokens import TableTokens
 
 
 class Collector:
@@ -41,7 +41,7 @@ class Collector:
         self._starts = np.ones(env.num_envs, np.bool_)
         self._ended = np.zeros(env.num_envs, np.bool_)
         self._state = policy.initial_state(env.num_envs)
-        self._table_tokens: dict[str, Tokens] = {}
+        self._table_tokens = TableTokens(policy)
 
     def restart(self, seed: int) -> None:
         """Start new episodes everywhere; what follows depends on `seed`, the policy and the generator."""
@@ -56,7 +56,7 @@ class Collector:
     def collect(self, num_steps: int) -> Rollout:
         """Act for `num_steps` steps in every world. Call `restart` once before."""
         self.representer.trim()
-        self._table_tokens = {}  # the policy has changed since they were encoded
+        self._table_tokens.forget()  # the policy has changed since they were encoded
         rollout: Rollout | None = None
         before = self._state
         for t in range(num_steps):
@@ -84,19 +84,8 @@ class Collector:
         assert self._observation is not None, "restart() comes first"
         observation = self.representer(self._observation, self._now_s, self._starts)
         starts = torch.from_numpy(self._starts).to(observation.present.device)
-        tokens = self._tokens(observation)
+        tokens = self._table_tokens(observation.tables)
         return observation, self.policy.step(observation, self._state, starts, tokens)
-
-    def _tokens(self, observation: TensorObservation) -> Mapping[str, Tokens]:
-        """Encode the table rows that were added since the last call."""
-        for name, table in observation.tables.items():
-            old = self._table_tokens.get(name)
-            known = 0 if old is None else len(old.summary)
-            if known < len(table.values):
-                added = TableRows(table.values[known:], table.mask[known:])
-                new = self.policy.perception.encode_tables({name: added})[name]
-                self._table_tokens[name] = new if old is None else old.joined(new)
-        return self._table_tokens
 
     def _advance(self, rollout: Rollout, t: int, action: ActionBatch) -> None:
         resetting = self._ended
