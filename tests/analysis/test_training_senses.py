@@ -57,7 +57,7 @@ def test_a_sense_has_its_colour_in_every_chart_and_lines_follow_the_canonical_or
 
 def test_every_chart_says_what_it_shows() -> None:
     charts = {c.heading: c.explanation for c in sense_charts(Course(measured_every_second_time(), SENSORS))}
-    assert charts["Contribution"] == "What a sense adds to values and policy: its averaged Shapley value phi."
+    assert charts["Contribution"] == "What a sense adds to values and policy now: its Shapley value phi."
     assert charts["Likeness of pairs (CKA)"] == (
         "Likeness of the structure of two senses: 0 unrelated, 1 equal but for axes."
     )

@@ -76,7 +76,7 @@ def test_missing_modality_breaks_every_subset_in_three_ways(trained_run: Path) -
         assert min(kind.curve) <= kind.relative_robustness <= max(kind.curve)
         assert kind.worst_sense in SENSORS
     assert read_evaluations(trained_run)[0] == found
-    assert (found.seed, found.episodes, found.env_steps) == (5, 16, 32 * 16 * 12)
+    assert (found.seed, found.episodes, found.env_steps) == (5, 16, 32 * 16 * 25)
     assert trained_run.name == f"0-{found.config_digest}"
 
 

@@ -26,7 +26,7 @@ def quickstart() -> TrainConfig:
             max_episode_steps=80,
             backend_options={"colors": ["red", "green", "blue"]},
         ),
-        algo=DAPOConfig(total_steps=320_000, num_epochs=4),
+        algo=DAPOConfig(total_steps=400_000, num_epochs=4),
         evaluation=EvalConfig(chance_success=1 / 3),
     )
 
