@@ -1,6 +1,6 @@
 """Does a policy use combinations of senses that it was never trained on? DAPO, its parts, and plain PPO.
 
-python benchmarks/generalisation.py                     every arm, five seeds: about two hours on two cores
+python benchmarks/generalisation.py                     every arm, five seeds: some hours on two cores
 python benchmarks/generalisation.py --arms 'ppo;dapo'   some arms; runs that are complete are not repeated
 python benchmarks/generalisation.py --report            only the table, from the runs that are there
 python benchmarks/generalisation.py --tune              the learning rates, on a seed of their own
