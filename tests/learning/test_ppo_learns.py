@@ -30,7 +30,13 @@ def learning_config(
     return cue_config(sensors, kind, algo=algo | kwargs.pop("algo", {}), **kwargs)
 
 
-@pytest.mark.parametrize("sensor", ALL_SENSORS)
+QUICK = {"rgb", "speech", "instruction"}
+"""One sensor per kind of encoder; the others take minutes together."""
+
+
+@pytest.mark.parametrize(
+    "sensor", [pytest.param(s, marks=[] if s in QUICK else [pytest.mark.slow]) for s in ALL_SENSORS]
+)
 def test_each_sensor_alone_is_enough(sensor: str) -> None:
     assert success_after(learning_config((sensor,)), rounds=30) >= 0.95
 
