@@ -59,16 +59,18 @@ Scores = NDArray[np.float64]
 """(combinations, seeds) success of an arm."""
 
 
-def train(arms: Sequence[str], seeds: Sequence[int], jobs: int, flags: Sequence[str]) -> None:
+def train(arms: Sequence[str], seeds: Sequence[int], jobs: int, flags: Sequence[str], folder: Path) -> None:
     """Train what is not there yet, `jobs` runs at a time, one thread each; the baseline first."""
     first = [arm for arm in arms if arm == BASELINE]
     for group in (first, [arm for arm in arms if arm != BASELINE]):
-        budget = baseline_cpu_s(seeds)
-        wanted = [(arm, seed) for seed in seeds for arm in group if not result_file(arm, seed).exists()]
+        budget = baseline_cpu_s(seeds, folder)
+        wanted = [
+            (arm, seed) for seed in seeds for arm in group if not result_file(folder, arm, seed).exists()
+        ]
         more = list(flags) if budget is None else [*flags, "--cpu-s", f"{budget:.1f}"]
         with ThreadPoolExecutor(jobs) as pool:
             for arm, seed in wanted:
-                pool.submit(_run, arm, seed, result_file(arm, seed), more)
+                pool.submit(_run, arm, seed, result_file(folder, arm, seed), more)
 
 
 def _run(arm: str, seed: int, file: Path, flags: Sequence[str]) -> None:
@@ -86,33 +88,34 @@ def _held_out(success: dict[str, float]) -> str:
     return ", ".join(f"{'+'.join(c)} {success['+'.join(c)]:.2f}" for c in HELD_OUT)
 
 
-def result_file(arm: str, seed: int, suffix: str = "") -> Path:
+def result_file(folder: Path, arm: str, seed: int, suffix: str = "") -> Path:
     """Where the result of a run is kept."""
     name = arm.replace(",", "").replace(" ", "_")
-    return FOLDER / f"{name}-{seed}{suffix}.json"
+    return folder / f"{name}-{seed}{suffix}.json"
 
 
-def baseline_cpu_s(seeds: Sequence[int]) -> float | None:
+def baseline_cpu_s(seeds: Sequence[int], folder: Path) -> float | None:
     """Median CPU time of the baseline's runs; None before there are any."""
-    files = [result_file(BASELINE, seed) for seed in seeds]
+    files = [result_file(folder, BASELINE, seed) for seed in seeds]
     times = [json.loads(f.read_text())["cpu_s"] for f in files if f.exists()]
     return float(np.median(times)) if times else None
 
 
-def scores(arm: str, seeds: Sequence[int], key: str, combinations: Sequence[Sequence[str]]) -> Scores | None:
-    """Success of an arm's runs; None unless all are there.
+def read_runs(arm: str, seeds: Sequence[int], folder: Path) -> list[dict[str, Any]] | None:
+    """What the runs of an arm found; None unless all are there."""
+    files = [result_file(folder, arm, seed) for seed in seeds]
+    return [json.loads(f.read_text()) for f in files] if all(f.exists() for f in files) else None
+
+
+def scores(runs: Sequence[dict[str, Any]], key: str, combinations: Sequence[Sequence[str]]) -> Scores:
+    """Success of an arm's runs.
 
     Args:
-        arm: Its name.
-        seeds: Its runs.
+        runs: From `read_runs`.
         key: `success` (at equal frames) or `at_equal_cpu`.
         combinations: Which.
     """
-    files = [result_file(arm, seed) for seed in seeds]
-    if not all(f.exists() for f in files):
-        return None
-    found = [json.loads(f.read_text()) for f in files]
-    rates = [run["success"] if key == "success" else run[key]["success"] for run in found]
+    rates = [run["success"] if key == "success" else run[key]["success"] for run in runs]
     return np.array([[rate["+".join(c)] for rate in rates] for c in combinations])
 
 
@@ -138,36 +141,34 @@ def compare(ours: Scores, peer: Scores) -> dict[str, float]:
     }
 
 
-def report(seeds: Sequence[int]) -> dict[str, Any]:
+def report(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
     """Compare every arm that is complete with the baseline; prints the tables."""
     found: dict[str, Any] = {"verdict": {}, "arms": {}}
+    runs = {arm: read for arm in ARMS if (read := read_runs(arm, seeds, folder)) is not None}
+    if BASELINE not in runs:
+        CONSOLE.print("The baseline is not complete; nothing to compare with.")
+        return found
     for key, title in (("success", "equal frames"), ("at_equal_cpu", "equal CPU time")):
-        peer = scores(BASELINE, seeds, key, HELD_OUT)
-        if peer is None:
-            CONSOLE.print("The baseline is not complete; nothing to compare with.")
-            return found
+        peer = scores(runs[BASELINE], key, HELD_OUT)
         table = Table(title=f"success with held-out combinations at {title}, {len(seeds)} seeds")
         for heading in ("arm", "held out, IQM [95 %]", f"ratio to {BASELINE} [95 %]", "trained", "CPU s"):
             table.add_column(heading)
-        for arm in ARMS:
-            ours, known = scores(arm, seeds, key, HELD_OUT), scores(arm, seeds, key, TRAINED)
-            if ours is None or known is None:
-                continue
-            row = compare(ours, peer) | {"trained_iqm": interquartile_mean(known)}
-            runs = [json.loads(result_file(arm, seed).read_text()) for seed in seeds]
-            row["cpu_s"] = float(np.median([run["cpu_s"] for run in runs]))
+        for arm, of_arm in runs.items():
+            ours, known = scores(of_arm, key, HELD_OUT), scores(of_arm, key, TRAINED)
+            row = compare(ours, peer)
+            trained, cpu_s = interquartile_mean(known), float(np.median([run["cpu_s"] for run in of_arm]))
+            names = ["+".join(c) for c in (*TRAINED, *HELD_OUT)]
             found["arms"].setdefault(arm, {})[key] = row | {
-                "by_combination": {
-                    "+".join(c): scores(arm, seeds, key, [c])[0].tolist()  # type: ignore[index]
-                    for c in (*TRAINED, *HELD_OUT)
-                }
+                "trained_iqm": trained,
+                "cpu_s": cpu_s,
+                "by_combination": dict(zip(names, np.concatenate([known, ours]).tolist(), strict=True)),
             }
             table.add_row(
                 arm,
                 f"{row['iqm']:.3f} [{row['iqm_low']:.3f}, {row['iqm_high']:.3f}]",
                 f"{row['ratio']:.2f} [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]",
-                f"{row['trained_iqm']:.3f}",
-                f"{row['cpu_s']:.0f}",
+                f"{trained:.3f}",
+                f"{cpu_s:.0f}",
             )
         CONSOLE.print(table)
         if METHOD in found["arms"]:
@@ -190,19 +191,19 @@ def verdict(row: dict[str, float]) -> str:
     return f"{better}; {claim} (ratio {row['ratio']:.2f} [{low:.2f}, {high:.2f}])"
 
 
-def tune() -> None:
+def tune(folder: Path) -> None:
     """Train the baseline and the method with each learning rate and print what they reach."""
     jobs = [(arm, lr) for arm in (BASELINE, METHOD) for lr in LEARNING_RATES]
     with ThreadPoolExecutor(available_cores()) as pool:
         for arm, lr in jobs:
-            file = result_file(arm, TUNING_SEED, f"-lr{lr:g}")
+            file = result_file(folder, arm, TUNING_SEED, f"-lr{lr:g}")
             if not file.exists():
                 pool.submit(_run, arm, TUNING_SEED, file, ["--lr", str(lr)])
     table = Table(title=f"success with the combinations trained on, seed {TUNING_SEED}")
     for heading in ("arm", "lr", "mean", *("+".join(c) for c in TRAINED)):
         table.add_column(heading)
     for arm, lr in jobs:
-        success = json.loads(result_file(arm, TUNING_SEED, f"-lr{lr:g}").read_text())["success"]
+        success = json.loads(result_file(folder, arm, TUNING_SEED, f"-lr{lr:g}").read_text())["success"]
         rates = [success["+".join(c)] for c in TRAINED]
         chosen = " (used)" if lr == BEST_RATE[arm] else ""
         table.add_row(arm, f"{lr:g}{chosen}", f"{np.mean(rates):.3f}", *(f"{rate:.3f}" for rate in rates))
@@ -221,16 +222,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=available_cores(), help="runs at a time")
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--tune", action="store_true", help="try the learning rates instead")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where each run's result is kept")
     parser.add_argument("--output", type=Path, default=RESULTS / "generalisation.json")
     args, flags = parser.parse_known_args(arguments)
     if args.tune:
-        tune()
+        tune(args.folder)
         return 0
     arms = list(ARMS) if args.arms is None else [name for name in ARMS if name in args.arms.split(";")]
     seeds, load_before = list(range(args.seeds)), load_average()
     if not args.report:
-        train(arms, seeds, args.jobs, flags)
-    found = report(seeds)
+        train(arms, seeds, args.jobs, flags, args.folder)
+    found = report(seeds, args.folder)
     if found["arms"]:
         machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
         write_results(

@@ -36,7 +36,7 @@ def run(config: TrainConfig, cpu_s: float | None) -> dict[str, Any]:
         None if config.curriculum is None else Curriculum(config.curriculum, agent.policy.perception.names)
     )
     if curriculum is not None:
-        env.worlds.augmenter.set_stages(curriculum.allowed, curriculum.weights)
+        curriculum.open_stage(agent.policy, env.worlds.augmenter)
     algo, steps, spent_s = config.algo, 0, 0.0
     curve: list[tuple[int, float, float]] = []
     at_equal_cpu: dict[str, Any] | None = None
@@ -46,9 +46,7 @@ def run(config: TrainConfig, cpu_s: float | None) -> dict[str, Any]:
         steps += algo.num_envs * algo.num_steps
         learner.update(rollout, progress=min(1.0, steps / algo.total_steps))
         if curriculum is not None and (change := curriculum.update(rollout.episodes, steps)) is not None:
-            for name in change.new_sensors:
-                agent.policy.perception.damp(name, curriculum.config.new_sense_bias)
-            env.worlds.augmenter.set_stages(curriculum.allowed, curriculum.weights)
+            curriculum.open_stage(agent.policy, env.worlds.augmenter, change)
         spent_s += time.process_time() - start
         curve.append((steps, spent_s, rollout.success_rate()))
         if cpu_s is not None and at_equal_cpu is None and spent_s >= cpu_s:

@@ -102,3 +102,17 @@ def test_every_seed_is_trained_once(tmp_path: Path) -> None:
     again = _run("quickstart_seeds.py", tmp_path / "out.json", *flags)
     assert [run["command_s"] for run in again["runs"]] == [None, None]
     assert again["spread"] == written["spread"]
+
+
+@pytest.mark.slow
+def test_generalisation_compares_two_arms_and_repeats_nothing(tmp_path: Path) -> None:
+    arguments = ["--arms", "ppo;dapo", "--seeds", "1", "--jobs", "2", "--folder", str(tmp_path / "runs")]
+    script, output = "generalisation.py", tmp_path / "found.json"
+    written = _run(script, output, *arguments, "--total-steps", "2048")
+    assert written["arms"].keys() == {"ppo", "dapo"}
+    baseline = written["arms"]["ppo"]["success"]
+    assert baseline["ratio"] == pytest.approx(1.0 if baseline["iqm"] > 0 else 0.0)
+    assert written["verdict"].keys() == {"success", "at_equal_cpu"}
+    files = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
+    assert _run(script, output, *arguments)["arms"] == written["arms"]
+    assert files == {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}

@@ -209,3 +209,12 @@ def test_divergence_is_that_of_each_step_in_its_place() -> None:
     mean = whole[rollout.valid].mean()
     loss = alignment_loss(learner.policy, rollout, EVERYONE, rows=96)
     assert loss.item() == pytest.approx(mean.item(), rel=1e-5)
+
+
+def test_a_reward_that_is_not_finite_skips_updates_as_it_does_without_mixing() -> None:
+    learner, rollout = make(reward={})
+    before = [p.detach().clone() for p in learner.policy.parameters()]
+    rollout.rewards.fill_(float("nan"))
+    learner.update(rollout, progress=0.0)
+    assert learner.state.skipped == 2
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.policy.parameters(), strict=True))

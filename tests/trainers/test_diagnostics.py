@@ -182,3 +182,11 @@ def test_encoders_run_once_per_minibatch_and_once_per_diagnosis(
         learner.update(rollout, progress=0.0)
         found.append(calls - 3 * 2)
     assert tuple(found) == extra
+
+
+def test_with_gating_only_contributions_are_measured_at_every_rollout() -> None:
+    learner, rollout = make(("rgb", "speech"), type="dapo", diagnostics_every=2)
+    first, second = (learner.update(rollout, progress=0.0).keys() for _ in range(2))
+    assert {"contribution/rgb", "gate/rgb", "attention/rgb->speech", "similarity/cka/rgb+speech"} <= first
+    assert {"contribution/rgb", "gate/rgb"} <= second
+    assert not [name for name in second if name.startswith(("attention/", "similarity/"))]

@@ -1,6 +1,7 @@
 """All senses of a policy: filters, encoders and fusion, from raw tensors to one vector."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,7 +15,7 @@ from sensorium.nn.normalise import RunningNorm
 from sensorium.nn.pretrained import load_pretrained
 from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
 from sensorium.nn.space_time import SpaceTimeEncoder
-from sensorium.nn.tokens import Tokens
+from sensorium.nn.tokens import Tokens, TokenShape
 from sensorium.representations import SensorInput, TableRows
 
 _SIGHT = (Modality.IMAGE, Modality.DEPTH)
@@ -40,9 +41,9 @@ class Perception(nn.Module):
         )
         self.encoders = nn.ModuleDict({sensor.name: _encoder(sensor, config) for sensor in inputs})
         self.staleness = nn.Parameter(torch.zeros(len(inputs), config.fusion.embed_dim))
-        shapes = {name: encoder.token_shape for name, encoder in self.encoders.items()}
+        shapes = {name: cast(TokenShape, encoder.token_shape) for name, encoder in self.encoders.items()}
         sight = [sensor.name for sensor in inputs if sensor.modality in _SIGHT]
-        self.fusion = build_fusion(shapes, config.fusion, sight)  # type: ignore[arg-type]
+        self.fusion = build_fusion(shapes, config.fusion, sight)
 
     def num_frames(self, name: str) -> int:
         """Frames that the encoder of `name` looks at: 1, or the length of a clip."""

@@ -1,5 +1,6 @@
 """Losses and reward terms that compare a policy's senses with each other."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -132,7 +133,8 @@ def mixed_rewards(
     last, so that a deed earns the same wherever in the rollout it is done.
 
     Returns:
-        (T, N) rewards to learn from, and (T, N) for each weighted term.
+        (T, N) rewards to learn from, and (T, N) for each weighted term; the task's own reward and no terms
+        where one of them is not finite.
     """
     shape = rollout.rewards.shape
     active, steps, violations = (
@@ -154,8 +156,11 @@ def mixed_rewards(
             max_steps=rollout.max_episode_steps,
             violation_cost=config.violation_cost,
         )
-    total, parts = MixedReward.from_config(config)(terms)
     device = rollout.rewards.device
+    if not all(np.isfinite(values).all() for values in terms.values()):
+        # The update skips what such a reward reaches, counts it, and in the end stops with an explanation.
+        return rollout.rewards * reward_scale, {}
+    total, parts = MixedReward.from_config(config)(terms)
     return (
         torch.from_numpy(total).view(shape).to(device),
         {name: torch.from_numpy(values).view(shape).to(device) for name, values in parts.items()},

@@ -57,7 +57,7 @@ def build_env(
 def build_agent(config: TrainConfig, env: MultiModalVectorEnv) -> Agent:
     """Build a freshly initialised policy for `env`; the run's seed decides its parameters."""
     device = choose_device(config.device)
-    text_encoder = _text_encoder(config, env.worlds.sensors)
+    text_encoder = _text_encoder(config, env.worlds.sensors, device)
     inputs = sensor_inputs(env.worlds.sensors, text_encoder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.seed, "parameters"))
@@ -65,7 +65,9 @@ def build_agent(config: TrainConfig, env: MultiModalVectorEnv) -> Agent:
     return Agent(policy=policy, representer=TensorRepresenter(inputs, text_encoder, device), device=device)
 
 
-def _text_encoder(config: TrainConfig, sensors: dict[str, SensorSpec]) -> FrozenTextEncoder | None:
+def _text_encoder(
+    config: TrainConfig, sensors: dict[str, SensorSpec], device: torch.device
+) -> FrozenTextEncoder | None:
     if not any(spec.modality is Modality.TEXT for spec in sensors.values()):
         return None
-    return build_text_encoder(config.text)
+    return build_text_encoder(config.text, device=str(device))

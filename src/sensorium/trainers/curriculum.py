@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from sensorium.algorithms import Verdict, judge_stage, next_stage
 from sensorium.core import ConfigError, EpisodeStatus, unknown_name
+from sensorium.envs.embodied.augment.augmenter import Augmenter
 from sensorium.metrics import Mean, Metric
+from sensorium.policies import ActorCritic
 from sensorium.rollouts import FinishedEpisode
 from sensorium.trainers.config import CurriculumConfig
 
@@ -118,6 +120,20 @@ class Curriculum:
         record = change._asdict() | {"new_sensors": list(change.new_sensors)}  # as JSON has it
         self.changes.append({"env_steps": env_steps} | record)
         return change
+
+    def open_stage(
+        self, policy: ActorCritic, augmenter: Augmenter, change: StageChange | None = None
+    ) -> None:
+        """Let the episodes that begin from now on have the senses of the current stage.
+
+        Args:
+            policy: Its senses that have just joined start nearly shut.
+            augmenter: Of the worlds.
+            change: What led to the stage; None at the start of training and after a resume.
+        """
+        for name in () if change is None else change.new_sensors:
+            policy.perception.damp(name, self.config.new_sense_bias)
+        augmenter.set_stages(self.allowed, self.weights)
 
     def metrics(self) -> dict[str, Metric]:
         """Where the curriculum stands."""

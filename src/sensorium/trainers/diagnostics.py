@@ -43,7 +43,13 @@ class Diagnosis:
 
 @torch.no_grad()
 def diagnose(
-    policy: ActorCritic, rollout: Rollout, returns: Tensor, *, rows: int, seed: int
+    policy: ActorCritic,
+    rollout: Rollout,
+    returns: Tensor,
+    *,
+    rows: int,
+    seed: int,
+    relations: bool = True,
 ) -> Diagnosis | None:
     """Measure on about `rows` steps of a rollout, evenly chosen worlds; draws nothing from any generator.
 
@@ -55,6 +61,7 @@ def diagnose(
         returns: (T, N) targets of the critic.
         rows: Steps to look at.
         seed: Decides the permutations that are sampled where there are more than four senses.
+        relations: Whether to look at attention between senses and the likeness of their encodings, too.
 
     Returns:
         None where a return or an output of the policy is not finite: the update will say so.
@@ -70,7 +77,9 @@ def diagnose(
     if not (targets.isfinite().all() and full.values.isfinite().all()):
         return None
     contributions = _contributions(policy, batch, tokens, full, targets, mask, seed)
-    metrics = _attention(policy, full, batch, mask) | _similarity(policy, full, batch, mask)
+    metrics: dict[str, Metric] = {}
+    if relations:
+        metrics = _attention(policy, full, batch, mask) | _similarity(policy, full, batch, mask)
     for name, phi in contributions.shapley.items():
         metrics[f"contribution/{name}"] = Mean.of(phi)
     return Diagnosis(contributions=contributions, metrics=metrics)

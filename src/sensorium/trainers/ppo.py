@@ -136,19 +136,28 @@ class PPO:
 
     def prepare(self, rollout: Rollout, returns: Tensor) -> dict[str, Metric]:
         """Look at a rollout before it is trained on; returns metrics."""
-        every = self.config.diagnostics_every
-        if every == 0 or self.state.updates % every:
-            return {}
-        diagnosis = self._diagnose(rollout, returns)
+        diagnosis = self._diagnose(rollout, returns) if self.diagnostics_due else None
         return {} if diagnosis is None else diagnosis.metrics
+
+    @property
+    def diagnostics_due(self) -> bool:
+        """Whether this is one of the rollouts whose senses are looked at closely."""
+        every = self.config.diagnostics_every
+        return every > 0 and self.state.updates % every == 0
 
     def auxiliary_losses(self, rollout: Rollout, output: PolicyOutput, envs: Tensor) -> AuxiliaryLosses:
         """Further terms of a minibatch's loss; none here."""
         return AuxiliaryLosses({}, {})
 
     def _diagnose(self, rollout: Rollout, returns: Tensor) -> Diagnosis | None:
-        rows = self.config.diagnostics_rows
-        return diagnose(self.policy, rollout, returns, rows=rows, seed=self.state.updates)
+        return diagnose(
+            self.policy,
+            rollout,
+            returns,
+            rows=self.config.diagnostics_rows,
+            seed=self.state.updates,
+            relations=self.diagnostics_due,
+        )
 
     def _set_learning_rates(self, factor: float) -> dict[str, Metric]:
         for group in self.optimizer.param_groups:

@@ -89,7 +89,8 @@ class Training:
             if self.curriculum is not None:
                 self.curriculum.from_json(state["counters"]["curriculum"])
                 self._write_stages()  # without the changes that came after the checkpoint
-        self._set_stages()
+        if self.curriculum is not None:
+            self.curriculum.open_stage(self.agent.policy, self.env.worlds.augmenter)
         self._recent: deque[FinishedEpisode] = deque(maxlen=RECENT_EPISODES)
         self._stopwatch = Stopwatch()
 
@@ -170,10 +171,6 @@ class Training:
         self.onnx_max_abs_diff = save_checkpoint(path, self.learner, counters)
         self.checkpoint = path
 
-    def _set_stages(self) -> None:
-        if self.curriculum is not None:
-            self.env.worlds.augmenter.set_stages(self.curriculum.allowed, self.curriculum.weights)
-
     def _write_stages(self) -> None:
         if self.curriculum is not None:
             atomic_write_json(self.run_dir / "curriculum.json", self.curriculum.changes)
@@ -184,9 +181,7 @@ class Training:
             return {}
         change = self.curriculum.update(rollout.episodes, self.env_steps)
         if change is not None:
-            for name in change.new_sensors:
-                self.agent.policy.perception.damp(name, self.curriculum.config.new_sense_bias)
-            self._set_stages()
+            self.curriculum.open_stage(self.agent.policy, self.env.worlds.augmenter, change)
             self._write_stages()
         return self.curriculum.metrics()
 

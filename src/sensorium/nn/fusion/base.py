@@ -1,5 +1,6 @@
 """What every fusion has in common: missing tokens, streams, and what it returns."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ class Mixed(NamedTuple):
     gates: Float[Tensor, "batch sensors"]
 
 
-class Fusion(nn.Module):
+class Fusion(nn.Module, ABC):
     """Base of all alternatives: features = mix(summaries, tokens, presence) + sum of missing tokens.
 
     An absent sensor carries no weight in `mix`; its learned missing token, a vector of the fused width, is
@@ -83,6 +84,7 @@ class Fusion(nn.Module):
         lost = functional.linear((~present).to(summaries.dtype), self.missing.t(), self.offset)
         return Fused(mixed.features + lost, mixed.attention, mixed.gates, summaries)
 
+    @abstractmethod
     def mix(
         self,
         summaries: Float[Tensor, "batch sensors dim"],
@@ -90,11 +92,10 @@ class Fusion(nn.Module):
         present: Bool[Tensor, "batch sensors"],
     ) -> Mixed:
         """Bring the present senses together; what an absent one says must not matter."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own_parameters(self, sensor: str) -> list[nn.Parameter]:
         """Parameters that belong to `sensor` alone; those of different sensors are disjoint."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def damp(self, sensor: str, bias: float = -4.0) -> None:
@@ -117,9 +118,9 @@ class Fusion(nn.Module):
         self.missing[m] = 0.0
         self.shut(m, bias)
 
+    @abstractmethod
     def shut(self, m: int, bias: float) -> None:
         """Let about sigmoid(bias) of sensor `m` through; the alternative's part of `damp`."""
-        raise NotImplementedError
 
     def pooled(
         self, weights: Float[Tensor, "batch sensors"], parts: Float[Tensor, "batch sensors width"]
