@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PYTHON ?=
 PRESET ?= quickstart
 ARGS ?=
+# Processes that run the fast tests; each takes one core and up to 2 GiB.
+PROCESSES ?= 2
 
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
@@ -27,7 +29,7 @@ install: $(VENV)/.installed-dev ## install everything for development into .venv
 	@echo "Installed in $(VENV)"
 
 test: $(VENV)/.installed-dev openal ## run the fast tests (ARGS="-k arena")
-	@$(ONE_THREAD) $(BIN)/python -m pytest $(ARGS)
+	@$(ONE_THREAD) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
 
 test-slow: $(VENV)/.installed-dev openal ## run the tests that take minutes
 	@$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
