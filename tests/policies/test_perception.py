@@ -10,7 +10,7 @@ from sensorium.core import ActionKind, ConfigError, Modality, PolicyError
 from sensorium.nn.config import NetworkConfig
 from sensorium.policies import ActionHeads, ActorCritic
 from sensorium.policies.perception import Perception
-from sensorium.representations import SensorInput
+from sensorium.representations.tensors import SensorInput
 from sensorium.trainers.config import TrainConfig
 
 FUSIONS = ("cross_attention", "early", "late", "gated")

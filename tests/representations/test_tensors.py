@@ -6,7 +6,8 @@ import torch
 
 from sensorium.core import Modality, PolicyError
 from sensorium.features.hashed_text import HashedTextEncoder
-from sensorium.representations import SensorInput, TensorRepresenter, tensors
+from sensorium.representations import tensors
+from sensorium.representations.tensors import SensorInput, TensorRepresenter
 
 CPU = torch.device("cpu")
 NOW = np.zeros(3, np.float32)

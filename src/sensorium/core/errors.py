@@ -4,7 +4,9 @@
     ├── ConfigError (ValueError)      a preset, task, sensor or key that does not exist or does not fit
     ├── MissingDependencyError        an optional package or system library is not installed
     ├── EnvError                      an environment or its engine failed
+    ├── ObservationError              a raw state cannot be shown (nothing readable, a budget too small)
     ├── FeatureError                  an extractor (speech, text encoder) failed
+    ├── ModelError                    a language model's endpoint failed or answered nonsense
     ├── PolicyError                   a policy does not fit the observation or action space
     ├── TrainingError                 a training loop cannot go on
     ├── RunDirectoryError             a run directory exists, or is incomplete
@@ -36,6 +38,14 @@ class MissingDependencyError(SensoriumError, ImportError):
 
 class EnvError(SensoriumError):
     """An environment or the engine behind it failed."""
+
+
+class ObservationError(SensoriumError):
+    """A raw state cannot be shown: nothing in it is readable, or the budget is too small."""
+
+
+class ModelError(SensoriumError):
+    """The endpoint of a language model failed, or its answer cannot be used."""
 
 
 class FeatureError(SensoriumError):

@@ -13,8 +13,7 @@ from sensorium.evals.faults import Fault, FaultInjector
 from sensorium.evals.gates import FaultRecord, GateTrace
 from sensorium.evals.noise import noise_scales
 from sensorium.nn import Tokens
-from sensorium.representations import TensorObservation
-from sensorium.representations.tensors import MAX_TABLE_ROWS
+from sensorium.representations.tensors import MAX_TABLE_ROWS, TensorObservation
 from sensorium.rollouts import FinishedEpisode, env_action, finished_episode
 from sensorium.rollouts.table_tokens import TableTokens
 from sensorium.trainers.build import Agent

@@ -19,7 +19,7 @@ from sensorium.nn.tokens import Tokens
 from sensorium.policies.batch import PolicyState, SequenceBatch, steps_since_start
 from sensorium.policies.distributions import ActionDistribution
 from sensorium.policies.perception import Perception
-from sensorium.representations import SensorInput, TensorObservation
+from sensorium.representations.tensors import SensorInput, TensorObservation
 
 
 class PolicyStep(NamedTuple):

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sensorium.nn.recurrent import LSTMState
-from sensorium.representations import TableRows
+from sensorium.representations.tensors import TableRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

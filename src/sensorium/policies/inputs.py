@@ -7,7 +7,7 @@ import numpy as np
 from sensorium.core import Modality, PolicyError
 from sensorium.envs.embodied.base import SensorSpec
 from sensorium.features.base import FrozenTextEncoder
-from sensorium.representations import SensorInput
+from sensorium.representations.tensors import SensorInput
 
 
 def sensor_inputs(

@@ -16,7 +16,7 @@ from sensorium.nn.pretrained import load_pretrained
 from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
 from sensorium.nn.space_time import SpaceTimeEncoder
 from sensorium.nn.tokens import Tokens, TokenShape
-from sensorium.representations import SensorInput, TableRows
+from sensorium.representations.tensors import SensorInput, TableRows
 
 _SIGHT = (Modality.IMAGE, Modality.DEPTH)
 

@@ -1,5 +1,1 @@
-"""Features become what a policy reads: aligned tensors."""
-
-from sensorium.representations.tensors import SensorInput, TableRows, TensorObservation, TensorRepresenter
-
-__all__ = ["SensorInput", "TableRows", "TensorObservation", "TensorRepresenter"]
+"""Features become what is read: messages for a language model, aligned tensors for a policy network."""

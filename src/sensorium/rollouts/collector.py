@@ -10,7 +10,7 @@ from torch import Tensor
 from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import MultiModalVectorEnv
 from sensorium.policies import ActionBatch, ActorCritic, PolicyStep
-from sensorium.representations import TensorObservation, TensorRepresenter
+from sensorium.representations.tensors import TensorObservation, TensorRepresenter
 from sensorium.rollouts.rollout import FinishedEpisode, Rollout
 from sensorium.rollouts.table_tokens import TableTokens
 

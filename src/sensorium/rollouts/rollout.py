@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sensorium.core import EpisodeStatus
 from sensorium.policies import ActionBatch, ActionDistribution, PolicyState, SequenceBatch
-from sensorium.representations import TableRows, TensorObservation
+from sensorium.representations.tensors import TableRows, TensorObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

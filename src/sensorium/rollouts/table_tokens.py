@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sensorium.nn.tokens import Tokens
 from sensorium.policies import ActorCritic
-from sensorium.representations import TableRows
+from sensorium.representations.tensors import TableRows
 
 
 class TableTokens:

@@ -11,7 +11,7 @@ from sensorium.features.base import FrozenTextEncoder
 from sensorium.features.text_encoder import build_text_encoder
 from sensorium.policies import ActionHeads, ActorCritic
 from sensorium.policies.inputs import sensor_inputs
-from sensorium.representations import TensorRepresenter
+from sensorium.representations.tensors import TensorRepresenter
 from sensorium.trainers.config import TrainConfig
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from sensorium.core import CheckpointError, Modality
 from sensorium.nn.recurrent import LSTMState
 from sensorium.policies import ActorCritic, PolicyState
-from sensorium.representations import SensorInput, TableRows, TensorObservation
+from sensorium.representations.tensors import SensorInput, TableRows, TensorObservation
 
 OPSET = 17
 TOLERANCE = 1e-4

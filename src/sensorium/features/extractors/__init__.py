@@ -1,0 +1,1 @@
+"""The second layer for observations: parts become vectors and structured descriptions."""

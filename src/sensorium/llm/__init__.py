@@ -1,0 +1,1 @@
+"""What is asked of language models: messages, token counts, answers."""

@@ -1,0 +1,1 @@
+"""The first layer: a raw state becomes typed, timestamped parts."""

@@ -1,0 +1,1 @@
+"""Parts laid out as text: segments that are kept or left out whole."""

@@ -1,0 +1,1 @@
+"""Pictures and sounds within their limits of size."""
