@@ -17,6 +17,9 @@ Declared before the first run:
   the ratio lies above 1, refuted when it lies below 1.23; it can be both, and neither.
 - Compared at equal frames, and at equal CPU time: that which the baseline needs for its frames (a slower arm
   is judged as it is at that time, before its learning rate has been annealed).
+- Length: 600,000 steps. Tuning was done over 300,000, within which neither method learnt depth+speech (0.22
+  to 0.33, where chance is 0.33), so that nothing could be said about combinations that need it; alone each
+  combination is learnt within 300,000 steps.
 - Equal effort: the learning rate of `ppo` and of `dapo` is the best of the same three on seed 100, judged by
   the combinations trained on. Everything else is what the presets use.
 """

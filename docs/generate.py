@@ -9,6 +9,9 @@ import importlib
 import inspect
 import os
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -212,6 +215,36 @@ def command(verb: str = "") -> str:
     return f"```text\n{parser.format_help().rstrip()}\n```"
 
 
+OBSERVE = {
+    "report": [
+        "report.ipynb",
+        "houses.csv",
+        "--task",
+        "Why does the regression fail?",
+        "--max-tokens",
+        "2500",
+    ],
+    "delta": ["report.ipynb", "fixed.ipynb", "--delta"],
+}
+"""Examples of the command on files in ``docs/examples``."""
+
+
+def observe(example: str) -> str:
+    """What ``sensorium observe`` prints for one of `OBSERVE`."""
+    arguments = ["observe", *OBSERVE[example]]
+    done = subprocess.run(
+        [sys.executable, "-m", "sensorium.cli.main", *arguments],
+        cwd=ROOT / "docs/examples",
+        env=os.environ | {"COLUMNS": "110", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode != 0:
+        raise PluginError(f"{shlex.join(arguments)} failed: {done.stderr}")
+    printed = done.stdout.rstrip()
+    return f"`````text\n$ sensorium {shlex.join(arguments)}\n{printed}\n`````"
+
+
 def errors() -> str:
     """The tree of errors, from the docstring of its module."""
     from sensorium.core import errors as module
@@ -223,5 +256,17 @@ def errors() -> str:
 
 GENERATORS: dict[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (metrics, config, sizes, tasks, scenarios, presets, models, senses, command, errors)
+    for function in (
+        metrics,
+        config,
+        sizes,
+        tasks,
+        scenarios,
+        presets,
+        models,
+        senses,
+        command,
+        observe,
+        errors,
+    )
 }

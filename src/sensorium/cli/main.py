@@ -2,13 +2,17 @@
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Sequence
 
-from sensorium.cli import envs, evaluate, export, models, train
+from sensorium.cli import envs, evaluate, export, models, observe, train
 from sensorium.core import SensoriumError, set_passive_threads
 
-VERBS = (train, evaluate, envs, export, models)
+VERBS = (train, evaluate, observe, envs, export, models)
+WITH_SETTINGS = ("train", "eval", "observe")
+"""Verbs that take settings as flags, e.g. ``--algo.gamma 0.98``."""
+_SETTING = re.compile(r"--\w[\w-]*(\.[\w-]+)+$")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -27,8 +31,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = build_parser()
-    args, rest = parser.parse_known_args(arguments)
-    if rest and args.verb not in ("train", "eval"):
+    args, rest = parser.parse_known_args(_joined(sys.argv[1:] if arguments is None else arguments))
+    if rest and args.verb not in WITH_SETTINGS:
         parser.error(f"unrecognised arguments: {' '.join(rest)}")
     args.overrides = rest
     set_passive_threads()
@@ -44,6 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("sensorium: interrupted", file=sys.stderr)
         return 130
     return status
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """Bind the value of a setting to its flag, so that argparse does not take it for a file or a preset."""
+    joined: list[str] = []
+    queue = list(arguments)
+    while queue:
+        word = queue.pop(0)
+        if word == "--":  # everything behind it is positional
+            return [*joined, word, *queue]
+        if _SETTING.match(word) and queue and not queue[0].startswith("--"):
+            word = f"{word}={queue.pop(0)}"
+        joined.append(word)
+    return joined
 
 
 if __name__ == "__main__":

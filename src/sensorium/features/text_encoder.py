@@ -147,6 +147,16 @@ class TextEncoder:
         vectors: NDArray[np.float32] = hidden.float().cpu().numpy()
         return vectors
 
+    def load(self) -> tuple[Any, Any]:
+        """Tokenizer and frozen model, for those who batch or pool by themselves; read at the first call.
+
+        Raises:
+            FeatureError: The files of the model cannot be read.
+            MissingDependencyError: torch or transformers is not installed.
+        """
+        with boundary(FeatureError, f"Text encoder {self.identity} could not be read"):
+            return self._load()
+
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
             self._loaded = self._read(self.dtype)

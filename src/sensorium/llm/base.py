@@ -1,9 +1,13 @@
 """What the rest of the project asks of a language model: to count tokens, and to answer."""
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
-from sensorium.llm.messages import AudioBlock, ImageBlock, Message, TextBlock
+from pydantic import BaseModel, ConfigDict
+
+from sensorium.core import ModelError
+from sensorium.llm.messages import AudioBlock, ImageBlock, Message, OtherBlock, TextBlock
 
 
 @runtime_checkable
@@ -34,8 +38,14 @@ class TokenCounter(Protocol):
 
 
 def count_message(counter: TokenCounter, message: Message) -> int:
-    """Tokens of one message, overhead included."""
+    """Tokens of one message: overhead, name, content and calls of tools."""
     total = counter.message_overhead
+    if message.name is not None:
+        total += counter.text(message.name)
+    for call in message.tool_calls:
+        total += counter.text(json.dumps(call, ensure_ascii=False))
+    if all(isinstance(block, TextBlock) for block in message.content):
+        return total + counter.text(message.text)  # it is sent as one text
     for block in message.content:
         match block:
             case TextBlock(text=text):
@@ -44,9 +54,65 @@ def count_message(counter: TokenCounter, message: Message) -> int:
                 total += counter.image(width, height)
             case AudioBlock(duration_s=duration_s):
                 total += counter.audio(duration_s)
+            case OtherBlock(data=data):
+                total += counter.text(json.dumps(data, ensure_ascii=False))
     return total
 
 
 def count_messages(counter: TokenCounter, messages: Sequence[Message]) -> int:
     """Tokens of a whole prompt."""
     return sum(count_message(counter, message) for message in messages)
+
+
+class ContextLengthError(ModelError):
+    """The prompt is longer than the model's context; sending it again is of no use, shortening it is."""
+
+
+class Usage(BaseModel):
+    """Tokens that the endpoint counted; None where it did not say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Completion(BaseModel):
+    """An answer of a chat model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    message: Message
+    finish_reason: str | None = None
+    """``stop``, ``length`` (cut off), ``tool_calls``, ``content_filter`` or what else the endpoint says."""
+    usage: Usage = Usage()
+    logprobs: tuple[float, ...] | None = None
+    """Natural logarithm of the probability of each token of the answer, when they were asked for."""
+    model: str | None = None
+    """Name under which the endpoint answered."""
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Answers messages."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        ...
+
+    async def complete(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None, **sampling: Any
+    ) -> Completion:
+        """Answer a conversation.
+
+        Args:
+            messages: The conversation, oldest first.
+            tools: Tools that may be called, in the chat-completions form.
+            **sampling: Passed to the endpoint by its own names: ``temperature``, ``max_tokens``, ``seed``...
+
+        Raises:
+            ContextLengthError: The conversation is longer than the model's context.
+            ModelError: The endpoint cannot be reached, refused, took too long or answered nonsense.
+        """
+        ...

@@ -1,9 +1,20 @@
 """Messages as a chat model reads them: text, pictures and sounds, apart from any vendor's wire format."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+import base64
+import binascii
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from sensorium.core import ModelError
+from sensorium.llm.image_size import data_url_size
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+_ROLES = get_args(Role)
+_SLOWEST_BYTES_PER_S = 1_000
+"""A compressed sound of unknown length is counted as if it had 8 kbit/s: hardly any has less."""
 
 
 class Block(BaseModel):
@@ -17,6 +28,8 @@ class TextBlock(Block):
 
     type: Literal["text"] = "text"
     text: str
+    raw: dict[str, Any] | None = None
+    """What was received, when there was more in it than is said here; it is sent on instead."""
 
 
 class ImageBlock(Block):
@@ -26,11 +39,13 @@ class ImageBlock(Block):
     url: str
     """A ``data:`` URL with base64, or an address that the model's server can load."""
     width: int
-    """Pixels, for counting tokens."""
+    """Pixels, for counting tokens; 0 when unknown: then the dearest picture is counted."""
     height: int
-    """Pixels."""
+    """Pixels; 0 when unknown."""
     detail: Literal["auto", "low", "high"] | None = None
     """Passed on where the endpoint knows it."""
+    raw: dict[str, Any] | None = None
+    """As in `TextBlock`."""
 
 
 class AudioBlock(Block):
@@ -42,21 +57,35 @@ class AudioBlock(Block):
     format: Literal["wav", "mp3", "flac", "ogg"] = "wav"
     duration_s: float
     """Seconds, for counting tokens."""
+    raw: dict[str, Any] | None = None
+    """As in `TextBlock`."""
 
 
-AnyBlock = Annotated[TextBlock | ImageBlock | AudioBlock, Field(discriminator="type")]
+class OtherBlock(Block):
+    """A kind of content that is only passed on: a file, a refusal, a trace of reasoning."""
+
+    type: Literal["other"] = "other"
+    data: dict[str, Any]
+    """As it was received."""
+
+
+AnyBlock = Annotated[TextBlock | ImageBlock | AudioBlock | OtherBlock, Field(discriminator="type")]
 
 
 class Message(Block):
     """One turn of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Role
     content: tuple[AnyBlock, ...]
     name: str | None = None
     tool_call_id: str | None = None
     """Which call a tool message answers."""
     tool_calls: tuple[dict[str, Any], ...] = ()
     """Calls of an assistant message, in the chat-completions form."""
+    as_list: bool = False
+    """Whether text alone is sent as a list of blocks, too, instead of a plain string."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Other keys of the wire form, passed on as they are."""
 
     @property
     def text(self) -> str:
@@ -64,20 +93,69 @@ class Message(Block):
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     def chat(self) -> dict[str, Any]:
-        """The message in the form of the chat-completions API; text alone is a plain string."""
-        blocks = [_chat_block(block) for block in self.content]
-        plain = all(isinstance(block, TextBlock) for block in self.content)
-        message: dict[str, Any] = {"role": self.role, "content": self.text if plain else blocks}
+        """The message in the form of the chat-completions API.
+
+        Text alone is a plain string, its blocks joined by line ends; an assistant's message without content
+        that calls tools has the content None.
+        """
+        content: Any
+        plain = all(isinstance(block, TextBlock) and block.raw is None for block in self.content)
+        if not self.content and self.tool_calls and not self.as_list:
+            content = None
+        elif plain and not self.as_list:
+            content = self.text
+        else:
+            content = [_chat_block(block) for block in self.content]
+        message: dict[str, Any] = {"role": self.role, "content": content}
         if self.name is not None:
             message["name"] = self.name
         if self.tool_call_id is not None:
             message["tool_call_id"] = self.tool_call_id
         if self.tool_calls:
             message["tool_calls"] = list(self.tool_calls)
-        return message
+        return message | self.extra
+
+    @classmethod
+    def from_chat(cls, message: Mapping[str, Any]) -> "Message":
+        """Read a message of the chat-completions API; `chat` gives it back with all its keys.
+
+        Sizes of pictures are read from their ``data:`` URL, of sounds from their header.
+
+        Raises:
+            ModelError: It has no known role, or its content is neither text, a list of blocks, nor None.
+        """
+        role, content = message.get("role"), message.get("content")
+        if role not in _ROLES:
+            raise ModelError(f"A chat message has the role {role!r}. Expected one of: {', '.join(_ROLES)}.")
+        blocks: tuple[AnyBlock, ...]
+        if content is None:
+            blocks = ()
+        elif isinstance(content, str):
+            blocks = (TextBlock(text=content),)
+        elif isinstance(content, list | tuple):
+            blocks = tuple(_read_chat_block(block) for block in content)
+        else:
+            raise ModelError(
+                f"The content of a chat message is {type(content).__name__}. "
+                "Expected text, a list of blocks or null."
+            )
+        name, call, calls = (message.get(key) for key in ("name", "tool_call_id", "tool_calls"))
+        made = cls(
+            role=cast(Role, role),
+            content=blocks,
+            name=name if isinstance(name, str) else None,
+            tool_call_id=call if isinstance(call, str) else None,
+            tool_calls=tuple(one for one in calls if isinstance(one, dict))
+            if isinstance(calls, list)
+            else (),
+            as_list=isinstance(content, list | tuple),
+        )
+        said = made.chat()
+        extra = {key: value for key, value in message.items() if key not in said or said[key] != value}
+        return made.model_copy(update={"extra": extra}) if extra else made
 
 
-def text_message(role: Literal["system", "developer", "user", "assistant", "tool"], text: str) -> Message:
+def text_message(role: Role, text: str) -> Message:
     """A message of text alone."""
     return Message(role=role, content=(TextBlock(text=text),))
 
@@ -87,8 +165,13 @@ def chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [message.chat() for message in messages]
 
 
-def _chat_block(block: TextBlock | ImageBlock | AudioBlock) -> dict[str, Any]:
+def _chat_block(block: AnyBlock) -> dict[str, Any]:
+    """A block of a message in the form of the chat-completions API."""
     match block:
+        case OtherBlock():
+            return block.data
+        case TextBlock(raw=dict() as raw) | ImageBlock(raw=dict() as raw) | AudioBlock(raw=dict() as raw):
+            return raw
         case TextBlock():
             return {"type": "text", "text": block.text}
         case ImageBlock():
@@ -98,3 +181,53 @@ def _chat_block(block: TextBlock | ImageBlock | AudioBlock) -> dict[str, Any]:
             return {"type": "image_url", "image_url": image}
         case AudioBlock():
             return {"type": "input_audio", "input_audio": {"data": block.data, "format": block.format}}
+
+
+def _read_chat_block(block: Any) -> AnyBlock:
+    """Read a block of the chat-completions API; a kind that is not known is kept as it is.
+
+    Raises:
+        ModelError: It is no mapping.
+    """
+    if not isinstance(block, Mapping):
+        raise ModelError(f"A content block is {type(block).__name__}. Expected a mapping with a type.")
+    received = dict(block)
+    made: AnyBlock
+    match received:
+        case {"type": "text", "text": str(text)}:
+            made = TextBlock(text=text)
+        case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
+            made = image_block(url, rest.get("detail"))
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}} if kind in (
+            "wav",
+            "mp3",
+            "flac",
+            "ogg",
+        ):
+            made = AudioBlock.model_validate(
+                {"data": data, "format": kind, "duration_s": sound_duration_s(data, kind)}
+            )
+        case _:
+            return OtherBlock(data=received)
+    return made if _chat_block(made) == received else made.model_copy(update={"raw": received})
+
+
+def image_block(url: str, detail: object = None) -> ImageBlock:
+    """A picture behind a URL, its size read from the URL where it is embedded there."""
+    width, height = data_url_size(url) or (0, 0)
+    known = {"auto": "auto", "low": "low", "high": "high"}.get(detail) if isinstance(detail, str) else None
+    return ImageBlock.model_validate({"url": url, "width": width, "height": height, "detail": known})
+
+
+def sound_duration_s(data: str, kind: str) -> float:
+    """Seconds of a sound in base64: from the header of a WAV file, else from the size at 8 kbit/s."""
+    num_bytes = len(data) * 3 // 4
+    if kind == "wav":
+        try:
+            head = base64.b64decode(data[:64])
+            per_second = struct.unpack_from("<I", head, 28)[0] if head[8:12] == b"WAVE" else 0
+            if per_second > 0:
+                return max(0, num_bytes - 44) / per_second
+        except (binascii.Error, ValueError, struct.error):
+            pass
+    return num_bytes / _SLOWEST_BYTES_PER_S

@@ -68,6 +68,19 @@ METRIC_MEANINGS: dict[str, str] = {
     "fusion/gate/{sensor}": "How far the gate lets {sensor} through, 0 shut to 1 open.",
     "presence/{sensor}": "Share of steps at which a reading of {sensor} was present.",
     "memory/rss_mib": "Memory of the training process, in MiB.",
+    "observation/count": "Representations that were made for the language model.",
+    "observation/num_tokens": "Tokens of a whole representation: how many there were of which size.",
+    "observation/budget_used": "Share of the token limit that a representation takes, 0 to 1.",
+    "observation/tokens/{modality}": "Tokens that a part of kind {modality} costs in the messages.",
+    "observation/tokens_before/{modality}": "Tokens of a whole part of kind {modality}.",
+    "observation/kept_share/{modality}": "Tokens of kind {modality} that were sent, over those there were.",
+    "observation/retained/{modality}": "Estimated share of what {modality} says that is still there, 0 to 1.",
+    "observation/parts/{level}": "Parts that were sent as {level}.",
+    "observation/extraction_ms/{modality}": "Milliseconds of extraction per part of kind {modality}.",
+    "observation/extraction_{quantile}_ms/{modality}": "Extraction of {modality}: {quantile} of ms per part.",
+    "observation/cache_hit_rate": "Share of the features that needed no extraction, 0 to 1.",
+    "observation/facts_retained": "Share of the planted probe facts that the representation still holds.",
+    "observation/similarity": "Cosine of the embeddings of the full text and of what was sent, -1 to 1.",
 }
 """Metric name, or template of names, -> what it says to someone who reads it for the first time."""
 

@@ -204,7 +204,7 @@ class TableValue(Value):
     kind: Literal["table"] = "table"
     columns: tuple[Column, ...]
     num_rows: int
-    """Rows in the source, or read of it when `is_sample`."""
+    """Rows in the source where that is known, otherwise rows read of it (then `is_sample` is set)."""
     rows: tuple[tuple[Cell, ...], ...] = ()
     """Kept rows, each with a cell per column."""
     row_numbers: tuple[int, ...] = ()
@@ -268,6 +268,8 @@ class AudioValue(Value):
     """Of the loudest sample, dB relative to full scale; None for silence."""
     loudness_dbfs: float | None = None
     """Root mean square, dB relative to full scale; None for silence."""
+    silence_share: float | None = None
+    """Share of its 20 ms frames below -50 dBFS, in [0, 1]; None when it was not measured."""
 
 
 class ProprioValue(Value):

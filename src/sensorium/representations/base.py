@@ -94,6 +94,8 @@ class Entry(Record):
     """Importance that decided: user weight x kind x relevance to the task x how new it is."""
     why: str
     """What was done and why, one sentence."""
+    digest: str = ""
+    """Of the part's content."""
     ref: str | None = None
     """With which the agent can fetch the whole part; None when it was sent whole."""
 
@@ -141,7 +143,15 @@ class Representation(Record):
     """What a language model reads of one observation."""
 
     messages: tuple[Message, ...]
+    """The last one ends with the observed state."""
     account: Account
+    state_from: int = 0
+    """Block of the last message at which the observed state begins."""
+
+    @property
+    def state(self) -> tuple[AnyBlock, ...]:
+        """What is shown of the observed state."""
+        return self.messages[-1].content[self.state_from :] if self.messages else ()
 
     @property
     def num_tokens(self) -> int:

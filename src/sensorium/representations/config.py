@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from sensorium.core import Config
 from sensorium.features.extractors.config import FeaturesConfig
-from sensorium.llm.config import TokensConfig
+from sensorium.llm.config import EstimateConfig, TokensConfig
 from sensorium.observations.config import ReadConfig
 
 
@@ -154,7 +154,7 @@ class PipelineConfig(Config):
     context_management: ContextConfig = ContextConfig()
     delta: DeltaConfig = DeltaConfig()
     adaptive: AdaptiveConfig = AdaptiveConfig()
-    tokens: TokensConfig = TokensConfig()
+    tokens: TokensConfig = EstimateConfig()
     """Whose tokens are counted."""
     features: FeaturesConfig = FeaturesConfig()
     """Which extractors run."""

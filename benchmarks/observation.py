@@ -1,0 +1,300 @@
+"""What a language model still learns of real raw states when they are squeezed, and how fast that goes.
+
+python benchmarks/observation.py                facts, deltas and speed: minutes on one core
+python benchmarks/observation.py --only facts   one of facts, delta, speed
+
+Facts. Random facts (an address, a setting, a measurement, an exception, an assignment, a cell of a table) are
+planted at random places of real notebooks, tables, tracebacks and source files (`observation_corpus.py`), and
+looked for, word for word, in what is sent with half, a fifth and a tenth of the tokens. Each state is asked
+about one of its facts at a time ("asked": the task is the fact's question), and shown without any task
+("unasked"). The others know no task:
+
+- Aviary   its notebook state (the real package, `make bench-peers`), whole, and cut to the same tokens
+- head and tail   the first and the last half of the tokens
+- recency   the last tokens
+
+All are counted by the same counter. The share retained is that of all facts of all states of a kind; the
+interval is the 95 % Wilson interval of that share.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from observation_corpus import Document, corpus
+from recording import CONSOLE, RESULTS, describe_machine, installed_versions, load_average, write_results
+from rich.table import Table
+
+from sensorium.core import parse_config, wilson_interval
+from sensorium.evals.facts import Fact, is_retained
+from sensorium.evals.planting import plant_facts
+from sensorium.evals.retention import representation_text
+from sensorium.observations.source import Source
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.pipeline import ObservationPipeline
+
+PACKAGES = ("sensorium", "pandas", "numpy", "scipy", "scikit-learn", "statsmodels", "seaborn")
+RATIOS = (2, 5, 10)
+FACTS_PER_STATE = 8
+FORMS = {"notebook": "notebook", "table": "table", "traceback": "log", "source": "code"}
+AVIARY = Path(__file__).parent / "peers" / "aviary" / "bin" / "python"
+
+
+class State(NamedTuple):
+    """A raw state with planted facts."""
+
+    document: Document
+    facts: tuple[Fact, ...]
+    text: str
+    """As the baselines see it: a notebook as Aviary's state, others as they are."""
+    tokens: int
+    """Of that text."""
+
+
+def pipeline(max_tokens: int, extractors: Sequence[str] = ()) -> ObservationPipeline:
+    """A pipeline with so many tokens, no reserve and no limit of lines: all methods get the same tokens."""
+    settings: dict[str, Any] = {
+        "observation": {"max_tokens": max_tokens, "compression_ratio": 0.01, "reserve": 0.0},
+        "multimodal": {
+            "code": {"max_lines": 100_000},
+            "table": {"max_rows": 100_000},
+            "notebook": {"max_output_lines": 100_000},
+        },
+        "reading": {"keep_rows": 100_000},
+        "features": {"extractors": list(extractors)},
+    }
+    return ObservationPipeline(parse_config(PipelineConfig, settings))
+
+
+def plant(documents: Sequence[Document], seed: int) -> list[State]:
+    """Plant facts in every document."""
+    planted = [plant_facts(d.raw, form=FORMS[d.kind], seed=seed, count=FACTS_PER_STATE) for d in documents]
+    notebooks = [p.raw for p, d in zip(planted, documents, strict=True) if d.kind == "notebook"]
+    states = iter(aviary_states(notebooks))
+    counter = pipeline(1000).counter
+    found = []
+    for document, p in zip(documents, planted, strict=True):
+        text = next(states) if document.kind == "notebook" else p.raw
+        found.append(State(document._replace(raw=p.raw), p.facts, text, counter.text(text)))
+    return found
+
+
+def aviary_states(notebooks: Sequence[Any]) -> list[str]:
+    """What Aviary shows of notebooks."""
+    if not AVIARY.exists():
+        raise SystemExit("Aviary is not installed; run: make bench-peers")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "notebooks.json"), Path(folder, "states.json")
+        source.write_text(json.dumps(list(notebooks)))
+        script = str(Path(__file__).with_name("aviary_state.py"))
+        subprocess.run([str(AVIARY), script, str(source), str(target)], check=True)
+        states: list[str] = json.loads(target.read_text())
+    return states
+
+
+def raw_of(state: State) -> Any:
+    """The raw state as the pipeline gets it."""
+    document = state.document
+    if document.kind == "notebook":
+        return {"analysis.ipynb": document.raw}
+    name = document.name.replace(".py", ".log") if document.kind == "traceback" else document.name
+    return {name: Source(document.raw, path=name)}
+
+
+def ends(text: str, tokens: int, count: Callable[[str], int], head_share: float) -> str:
+    """The first and the last lines of a text within so many tokens.
+
+    Args:
+        text: The text.
+        tokens: Limit.
+        count: Counts tokens.
+        head_share: Share of the tokens that the beginning gets; 0 for the end alone.
+    """
+    lines = text.split("\n")
+    costs = [count(line) + 1 for line in lines]
+    head, left = 0, int(tokens * head_share)
+    while head < len(lines) and costs[head] <= left:
+        left -= costs[head]
+        head += 1
+    tail, left = len(lines), tokens - sum(costs[:head])
+    while tail > head and costs[tail - 1] <= left:
+        tail -= 1
+        left -= costs[tail]
+    return "\n".join([*lines[:head], *lines[tail:]])
+
+
+def measure_facts(seeds: int) -> dict[str, Any]:
+    """Retained facts by kind of state, compression and method."""
+    documents = corpus()
+    hits: dict[tuple[str, int, str], list[bool]] = {}
+    sizes: dict[tuple[str, int, str], list[int]] = {}
+    whole: dict[str, list[int]] = {}
+    for seed in range(seeds):
+        for state in plant(documents, seed):
+            kind = state.document.kind
+            whole.setdefault(kind, []).append(state.tokens)
+            for ratio in RATIOS:
+                for method, text, fact in shown_by_all(state, ratio):
+                    key = (kind, ratio, method)
+                    sizes.setdefault(key, []).append(len(text.encode()))
+                    hits.setdefault(key, []).extend(is_retained(f, text) for f in fact)
+    return summarise(hits, sizes, whole)
+
+
+def shown_by_all(state: State, ratio: int) -> list[tuple[str, str, tuple[Fact, ...]]]:
+    """For every method what it shows, and the facts to look for in that."""
+    limit = max(64, state.tokens // ratio)
+    ours = pipeline(limit)
+    count, raw = ours.counter.text, raw_of(state)
+    found = [
+        ("head and tail", ends(state.text, limit, count, 0.5), state.facts),
+        ("recency", ends(state.text, limit, count, 0.0), state.facts),
+        ("unasked", representation_text(ours(raw)), state.facts),
+    ]
+    if state.document.kind == "notebook":
+        found.append(("Aviary, whole", state.text, state.facts))
+    for fact in state.facts:
+        question = pipeline(limit + count(fact.question) + 8)
+        shown = question(raw, task=fact.question)
+        found.append(("asked", representation_text(shown), (fact,)))
+    return found
+
+
+def summarise(
+    hits: dict[tuple[str, int, str], list[bool]],
+    sizes: dict[tuple[str, int, str], list[int]],
+    whole: dict[str, list[int]],
+) -> dict[str, Any]:
+    """Print the table and return its rows."""
+    table = Table(title="planted facts retained, % [95 %]")
+    for heading in ("state", "compression", "method", "retained", "facts", "mean KB"):
+        table.add_column(heading)
+    rows = []
+    kinds = [*dict.fromkeys(kind for kind, _, _ in hits)]
+    for kind in [*kinds, "all"]:
+        for ratio in RATIOS:
+            for method in ("asked", "unasked", "Aviary, whole", "head and tail", "recency"):
+                keys = [k for k in hits if k[1:] == (ratio, method) and kind in (k[0], "all")]
+                found = [hit for key in keys for hit in hits[key]]
+                if not found or (kind == "all" and method.startswith("Aviary")):
+                    continue
+                interval = wilson_interval(sum(found), len(found))
+                size = [byte for key in keys for byte in sizes[key]]
+                row = {
+                    "state": kind,
+                    "compression": ratio,
+                    "method": method,
+                    "retained": sum(found) / len(found),
+                    "low": interval.low,
+                    "high": interval.high,
+                    "facts": len(found),
+                    "mean_bytes": sum(size) / len(size),
+                }
+                rows.append(row)
+                share = f"{row['retained'] * 100:.1f} [{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
+                kilo = f"{row['mean_bytes'] / 1000:.1f}"
+                table.add_row(kind, f"{ratio}x", method, share, str(len(found)), kilo)
+    CONSOLE.print(table)
+    tokens = {kind: sum(values) / len(values) for kind, values in whole.items()}
+    return {"rows": rows, "mean_tokens": tokens}
+
+
+def timed(function: Callable[[], object], seconds: float) -> float:
+    """Calls per second of CPU time."""
+    function()
+    calls, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
+        function()
+        calls += 1
+    return calls / (time.process_time() - start)
+
+
+def measure_speed() -> dict[str, float]:
+    """Observations per second of CPU time, reading to messages, without models and without a cache."""
+    documents = corpus()
+    texts = [d.raw for d in documents if d.kind == "source"]
+    code = [text[at : at + 4096] for text in texts for at in range(0, 40_960, 4096)]
+    prose = [line for d in documents if d.kind == "notebook" for line in [_prose(d.raw)]]
+    text = [whole[at : at + 4096] for whole in prose for at in range(0, len(whole) - 4096, 4096)]
+    notebooks = [d.raw | {"cells": d.raw["cells"][:100]} for d in documents if d.kind == "notebook"]
+    small, large = pipeline(600), pipeline(3000)
+
+    def over(states: Sequence[Any], by: ObservationPipeline) -> Callable[[], object]:
+        position = iter(range(10**9))
+        return lambda: by(states[next(position) % len(states)], task="What is the default of axis?")
+
+    found = {
+        "text of 4 KB": timed(over(text, small), 3.0),
+        "code of 4 KB": timed(over([{"m.py": Source(c, path="m.py")} for c in code], small), 3.0),
+        "notebook of 100 cells": timed(over(notebooks, large), 3.0),
+    }
+    table = Table(title="observations per second of CPU time, squeezed to 600 and 3,000 tokens")
+    table.add_column("state")
+    table.add_column("per second", justify="right")
+    for name, rate in found.items():
+        table.add_row(name, f"{rate:,.0f}")
+    CONSOLE.print(table)
+    return found
+
+
+def _prose(notebook: dict[str, Any]) -> str:
+    return "\n".join(c["source"] for c in notebook["cells"] if c["cell_type"] == "markdown")
+
+
+def measure_delta() -> dict[str, float]:
+    """Bytes and time of the delta after one edited cell of a notebook of 200 cells."""
+    import copy
+
+    from sensorium.observations.read import read
+    from sensorium.representations.delta.observation import diff
+
+    cells = [c for d in corpus() if d.kind == "notebook" for c in d.raw["cells"]][:1000]
+    found: dict[str, float] = {}
+    for count in (50, 200, 800):
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells[:count]}
+        for at, cell in enumerate(notebook["cells"]):
+            cell["id"] = f"n{at}"
+        edited = copy.deepcopy(notebook)
+        edited["cells"][count // 2]["source"] += "\nprint(df.describe())"
+        old, new = read(notebook), read(edited)
+        delta = diff(old, new)
+        found[f"share_of_bytes_{count}"] = len(delta.model_dump_json()) / len(new.model_dump_json())
+        found[f"ms_{count}"] = 1e3 / timed(lambda old=old, new=new: diff(old, new), 0.5)  # type: ignore[misc]
+    CONSOLE.print(found)
+    return found
+
+
+MEASUREMENTS: dict[str, Callable[[int], Any]] = {
+    "facts": measure_facts,
+    "delta": lambda seeds: measure_delta(),
+    "speed": lambda seeds: measure_speed(),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the tables, write the result file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=list(MEASUREMENTS), default=None)
+    parser.add_argument("--seeds", type=int, default=3, help="how often facts are planted, from seed 0")
+    parser.add_argument("--output", type=Path, default=RESULTS / "observation.json")
+    args = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # of the libraries whose documentation is read
+    load_before = load_average()
+    found = {name: measure(args.seeds) for name, measure in MEASUREMENTS.items() if args.only in (None, name)}
+    machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
+    versions = installed_versions(PACKAGES)
+    write_results(args.output, {"machine": machine, "versions": versions, "seeds": args.seeds} | found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

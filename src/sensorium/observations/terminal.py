@@ -1,0 +1,60 @@
+"""Text as a terminal would show it: no colour codes, progress bars in their last state."""
+
+import re
+
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, hyperlinks
+    r"|[PX^_][^\x1b]*\x1b\\"  # device control strings
+    r"|[ -/]*[0-~])"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_OVERLAID = 8
+"""How many earlier states of a progress bar may shine through a shorter last one."""
+
+
+def screen_text(text: str) -> str:
+    r"""What a terminal shows in the end: escape sequences removed, ``\r`` and backspaces carried out.
+
+    Example:
+        >>> screen_text("\x1b[31m 10%|#   |\r100%|####|\x1b[0m done")
+        '100%|####| done'
+    """
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPE.sub("", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
+    if "\b" in text:
+        text = "\n".join(_rubbed_out(line) if "\b" in line else line for line in text.split("\n"))
+    return text
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates replaced, so that it can be written as UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
+
+
+def _last_state(line: str) -> str:
+    states = [state for state in line.split("\r") if state]
+    shown = ""
+    for state in states[-_OVERLAID:]:
+        shown = state + shown[len(state) :]
+    return shown
+
+
+def _rubbed_out(line: str) -> str:
+    shown: list[str] = []
+    for character in line:
+        if character != "\b":
+            shown.append(character)
+        elif shown:
+            shown.pop()
+    return "".join(shown)

@@ -1,0 +1,194 @@
+"""From subjects to messages: instruction, previous actions, the state that fits, and the account."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sensorium.core import ObservationError
+from sensorium.llm.base import TokenCounter, count_message, count_messages
+from sensorium.llm.messages import AnyBlock, Message, TextBlock, text_message
+from sensorium.observations.values import ImageValue
+from sensorium.representations.base import Account, Entry, Level, Representation
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.history import History, earlier_turns, previous_actions
+from sensorium.representations.selection import Picked, Selection, State
+from sensorium.representations.subjects import Candidate, Member, Subject
+from sensorium.representations.weights import Weight
+
+
+class Prompt(NamedTuple):
+    """What is fixed before the state is chosen."""
+
+    opening: tuple[Message, ...]
+    """The system prompt, if any."""
+    head: tuple[AnyBlock, ...]
+    """Instruction and previous actions, in front of the state."""
+    instruction_tokens: int
+    actions_tokens: int
+
+
+def compose(
+    selection: Selection,
+    prompt: Prompt,
+    history: History,
+    config: PipelineConfig,
+    counter: TokenCounter,
+    *,
+    notes: Sequence[str] = (),
+) -> tuple[Representation, Mapping[str, tuple[AnyBlock, ...]]]:
+    """Choose the state, write the messages and account for every part.
+
+    Returns:
+        The representation, and for every part the blocks that show it.
+    """
+    budget = config.observation
+    fixed = prompt.instruction_tokens + prompt.actions_tokens
+    limit = min(budget.state_limit, budget.max_tokens - fixed)
+    visible_from = len(history.steps) if config.context_management.drop_full_history else 0
+    while True:
+        state = selection.state(limit, visible_from)
+        turns, first = _earlier(prompt, state.blocks, history, config, counter)
+        if first <= visible_from or not _leans_on_hidden(state.picked, history, first):
+            break
+        visible_from = first  # what a change refers to is not in the context any more: show it again
+    content = (*prompt.head, *state.blocks) or (TextBlock(text=""),)
+    messages = (*prompt.opening, *turns, Message(role="user", content=content))
+    total, earlier = count_messages(counter, messages), count_messages(counter, turns)
+    account = Account(
+        entries=tuple(_entries(state, counter)),
+        max_tokens=budget.max_tokens,
+        state_limit=budget.state_limit,
+        instruction_tokens=prompt.instruction_tokens,
+        history_tokens=prompt.actions_tokens + earlier,
+        state_tokens=total - fixed - earlier,
+        num_tokens=total,
+        tokenizer=counter.identity,
+        notes=tuple(notes),
+    )
+    return Representation(messages=messages, account=account, state_from=len(prompt.head)), _shown(state)
+
+
+def build_prompt(
+    task: str, system: str, history: History, config: PipelineConfig, counter: TokenCounter
+) -> Prompt:
+    """Instruction and as many of the previous actions as the reserve has room for, the last ones first.
+
+    Raises:
+        ObservationError: The instruction alone does not fit.
+    """
+    context, budget = config.context_management, config.observation
+    opening = (text_message("system", system),) if system else ()
+
+    def cost(blocks: Sequence[AnyBlock]) -> int:
+        return count_messages(counter, [*opening, Message(role="user", content=tuple(blocks))])
+
+    head: list[AnyBlock] = []
+    if task and context.keep_original_instruction:
+        head.append(TextBlock(text=f"## Task\n{task}"))
+    instruction = cost(head)
+    if instruction > budget.max_tokens:
+        fitting = math.ceil(instruction / budget.reserve) if budget.reserve > 0 else instruction
+        raise ObservationError(
+            f"The instruction alone takes {instruction:,} tokens; observation.max_tokens is "
+            f"{budget.max_tokens:,}. Raise it to at least {instruction:,} ({fitting:,} leaves the state its "
+            f"share), or shorten the instruction."
+        )
+    reserved = budget.max_tokens - budget.state_limit - instruction
+    room = min(budget.max_tokens - instruction, max(reserved, budget.max_tokens // 10))
+    lines = previous_actions(history, context.keep_previous_actions)
+    while lines:
+        block = TextBlock(text="## Previous actions\n" + "\n".join(lines))
+        actions = cost([*head, block]) - instruction
+        if actions <= room:
+            return Prompt(opening, (*head, block), instruction, actions)
+        lines = lines[1:]  # the oldest goes first
+    return Prompt(opening, tuple(head), instruction, 0)
+
+
+def _earlier(
+    prompt: Prompt,
+    state: tuple[AnyBlock, ...],
+    history: History,
+    config: PipelineConfig,
+    counter: TokenCounter,
+) -> tuple[list[Message], int]:
+    """Earlier turns, the newest first while they fit, and the number of the first that is included."""
+    first = len(history.steps)
+    if config.context_management.drop_full_history:
+        return [], first
+    message = Message(role="user", content=(*prompt.head, *state))
+    left = config.observation.max_tokens - count_messages(counter, [*prompt.opening, message])
+    for step in reversed(history.steps):
+        price = count_messages(counter, earlier_turns([step]))
+        if price > left:
+            break
+        left, first = left - price, first - 1
+    return earlier_turns(history.steps[first:]), first
+
+
+def _leans_on_hidden(picked: Sequence[Picked], history: History, first: int) -> bool:
+    """Whether a change is shown of something that stands before the first step in the context."""
+    return any(
+        p.candidate.level is Level.DELTA
+        and any(history.shown[m.part.id].keyframe < first for m in p.subject.members)
+        for p in picked
+    )
+
+
+def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
+    return {p.subject.part.id: own for p, own in zip(state.picked, state.written, strict=True)}
+
+
+def _entries(state: State, counter: TokenCounter) -> list[Entry]:
+    entries = []
+    for p, own in zip(state.picked, state.written, strict=True):
+        tokens = count_message(counter, Message(role="user", content=own)) - counter.message_overhead
+        paid = tokens if own else 0
+        joined = sum(m.stop - m.start for m in p.subject.members[1:])
+        segments = max(1, p.subject.members[-1].stop)
+        for number, member in enumerate(p.subject.members):
+            if number == 0:
+                share = 1.0 - joined / segments if len(p.subject.members) > 1 else 1.0
+            else:
+                share = (member.stop - member.start) / segments
+            entries.append(_entry(p, member, p.candidate, round(paid * share), share))
+    return entries
+
+
+def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: float) -> Entry:
+    subject, level, retained, why = p.subject, candidate.level, candidate.retained, candidate.why
+    if candidate.kept is not None and len(subject.members) > 1:
+        kept = sum(member.start <= i < member.stop for i in candidate.kept)
+        count = member.stop - member.start
+        level = Level.FULL if kept == count else Level.SUMMARY if kept else Level.DROPPED
+        retained, why = kept / max(1, count), f"{kept} of {count} lines"
+    if member is not subject.members[0]:
+        why = f"with its cell{f': {why}' if why else ''}"
+    is_whole = level is Level.FULL and not subject.is_limited
+    return Entry(
+        part_id=member.part.id,
+        modality=member.part.modality,
+        level=level,
+        tokens_before=max(1, round(subject.tokens * share)),
+        tokens_after=tokens,
+        retained=retained,
+        weight=p.weight.value,
+        why=_why(subject, level, why, p.weight),
+        digest=member.part.digest,
+        ref=None if is_whole else f"ref:{member.part.id}",
+    )
+
+
+def _why(subject: Subject, level: Level, why: str, weight: Weight) -> str:
+    match level:
+        case Level.FULL:
+            text = why or "whole"
+        case Level.DROPPED if isinstance(subject.part.value, ImageValue) and not subject.media:
+            text = "withheld by the safety check: unsafe, or could not be judged"
+        case Level.DROPPED:
+            text = "no room: other parts bring more per token"
+        case Level.REFERENCE if not why.startswith(("same as", "unchanged")):
+            text = "no room for more than a reference: other parts bring more per token"
+        case _:
+            text = why
+    return f"{text} ({', '.join(weight.why)})" if weight.why else text

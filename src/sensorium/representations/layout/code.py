@@ -1,0 +1,201 @@
+"""Code as segments: numbered lines, signatures as parents of bodies, what failed pinned."""
+
+from collections.abc import Set
+from typing import NamedTuple
+
+from sensorium.observations.base import Part
+from sensorium.observations.comments import without_comments
+from sensorium.observations.values import CodeValue
+from sensorium.representations.base import Document, Segment
+from sensorium.representations.config import CodeConfig
+from sensorium.representations.layout.code_lines import indent_of, is_brace_language, is_signature, weight_of
+from sensorium.representations.layout.code_state import state_after, state_before
+from sensorium.representations.layout.code_window import anchors_of, window_of
+
+_PINNED_CHARS = 300
+_MAX_SIGNATURE = 12
+"""Lines that one signature may span."""
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+
+def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
+    """Lay code out with its state: what is wrong, failed tests, numbered lines, variables, tools.
+
+    Args:
+        part: A part with a `CodeValue`.
+        config: `max_lines`: of a longer file the lines around cursor, faults and stack frames are laid out
+            (without those: its beginning), and the rest is named; `include_comments`: False takes comments
+            and docstrings out, where the language has a parser.
+
+    Returns:
+        The document. Signatures and imports weigh most and signatures are the parents of their bodies; the
+        cursor's line, faults, the exception and failed tests are pinned.
+    """
+    value = part.value
+    if not isinstance(value, CodeValue):
+        raise TypeError(f"lay_out_code got a part of kind {value.kind!r}; it lays out code")
+    segments = state_before(value)
+    after = state_after(value)
+    has_state = bool(segments or after)
+    ticks = "~~~~" if "```" in value.text else "```"
+    if has_state:
+        segments.append(Segment(f"{ticks}{value.language or ''}", 1.0, "code", None, True))
+    body = _Body(value, config or CodeConfig()).segments(len(segments))
+    segments += body
+    if has_state:
+        segments.append(Segment(ticks, 1.0, "code", None, True))
+    segments += [s if s.parent is None else s._replace(parent=s.parent + len(segments)) for s in after]
+    return Document(
+        title=_title(value),
+        segments=tuple(segments),
+        unit="lines",
+        fence=None if has_state else value.language or "",
+    )
+
+
+def _title(value: CodeValue) -> str:
+    lines = value.text.count("\n") + (not value.text.endswith("\n")) if value.text else 0
+    said = [value.language or "code", f"{lines:,} {'line' if lines == 1 else 'lines'}"]
+    if value.cursor_line is not None:
+        column = f", column {value.cursor_column}" if value.cursor_column is not None else ""
+        said.append(f"cursor at line {value.cursor_line}{column}")
+    return f"{value.path}: {', '.join(said)}" if value.path else ", ".join(said)
+
+
+class _Body:
+    """The lines of the code as segments."""
+
+    def __init__(self, value: CodeValue, config: CodeConfig) -> None:
+        self.value = value
+        self.max_lines = config.max_lines
+        self.include_comments = config.include_comments
+        self.is_brace = is_brace_language(value.language)
+        self.fault_lines = {fault.line for fault in value.faults[:5]}
+        self.stack_lines = frozenset(anchors_of(value).stack)
+        self.has_anchors = bool(self.fault_lines or self.stack_lines or value.cursor_line is not None)
+        self.seen: set[str] = set()
+
+    def segments(self, start: int) -> list[Segment]:
+        """Segments; parents count from `start`."""
+        lines = self._lines()
+        total = self.value.text.count("\n") + 1
+        width = len(str(total))
+        out: list[Segment] = []
+        open_signatures: list[tuple[int, int]] = []  # indent, position
+        chosen = self._chosen(lines)
+        index, previous = 0, 0
+        while index < len(lines):
+            if index not in chosen:
+                end = index
+                while end < len(lines) and end not in chosen:
+                    end += 1
+                out.append(self._left_out(lines[index].number, lines[end - 1].number))
+                index = previous = end
+                continue
+            line = lines[index]
+            if not line.text.strip():
+                if out and previous == index:
+                    out[-1] = out[-1]._replace(text=out[-1].text + "\n")
+                index = previous = index + 1
+                continue
+            count = self._signature_length(lines, index, chosen)
+            block = lines[index : index + max(count, 1)]
+            indent = indent_of(line.text)
+            while open_signatures and open_signatures[-1][0] >= indent:
+                open_signatures.pop()
+            parent = open_signatures[-1][1] if open_signatures else None
+            if count:
+                open_signatures.append((indent, start + len(out)))
+            out.append(self._segment(block, bool(count), width, parent))
+            index += len(block)
+            previous = index
+        return out
+
+    def _lines(self) -> list[_Line]:
+        text = self.value.text
+        if not text.strip():
+            return []
+        if self.include_comments:
+            return [_Line(i, line) for i, line in enumerate(text.rstrip().split("\n"), start=1)]
+        kept = without_comments(text, self.value.language)
+        lines: list[_Line] = []
+        for number, line in enumerate(kept, start=1):
+            if line is not None and (line.strip() or (lines and lines[-1].text.strip())):
+                lines.append(_Line(number, line))
+        while lines and not lines[-1].text.strip():
+            lines.pop()
+        return lines
+
+    def _chosen(self, lines: list[_Line]) -> Set[int]:
+        """Positions of the lines that are shown: the window, and the signatures that it stands in."""
+        numbers = [line.number for line in lines]
+        if len(lines) <= self.max_lines:
+            return frozenset(range(len(lines)))
+        around: Set[int] = window_of(self.value, numbers, self.max_lines)
+        above = self._enclosing(lines, around)[: self.max_lines // 4]
+        if not above:
+            return around
+        return window_of(self.value, numbers, self.max_lines - len(above)) | set(above)
+
+    def _enclosing(self, lines: list[_Line], around: Set[int]) -> list[int]:
+        """Signatures outside the window that contain its pieces, the innermost first."""
+        found: list[int] = []
+        for position in sorted(around):
+            if position - 1 in around:
+                continue
+            indent = indent_of(lines[position].text)
+            for above in range(position - 1, -1, -1):
+                if indent == 0:
+                    break
+                text = lines[above].text
+                if text.strip() and indent_of(text) < indent and is_signature(text, is_brace=self.is_brace):
+                    indent = indent_of(text)
+                    if above not in around and above not in found:
+                        found.append(above)
+        return found
+
+    def _signature_length(self, lines: list[_Line], index: int, chosen: Set[int]) -> int:
+        """Lines of the signature that begins here; 0 when none does."""
+        text = lines[index].text
+        if not is_signature(text, is_brace=self.is_brace):
+            return 0
+        depth, count = 0, 0
+        for line in lines[index : index + _MAX_SIGNATURE]:
+            if index + count not in chosen:  # the window ends within the signature
+                break
+            depth += line.text.count("(") - line.text.count(")") + line.text.count("[") - line.text.count("]")
+            count += 1
+            if depth <= 0:
+                return count
+        return 1 if depth > 0 else max(count, 1)
+
+    def _segment(self, block: list[_Line], is_signature: bool, width: int, parent: int | None) -> Segment:
+        number, first = block[0]
+        weight = 3.0 if is_signature else weight_of(first, self.seen)
+        if len(block) == 1:
+            text = f"{number:>{width}} {first}"
+        else:
+            text = "\n".join(f"{line.number:>{width}} {line.text}" for line in block)
+        if not self.has_anchors:
+            return Segment(text, weight, f"line {number}", parent)
+        pinned = False
+        cursor = self.value.cursor_line
+        if cursor is not None:
+            distance = min(abs(line.number - cursor) for line in block)
+            weight += max(0.0, 3.0 - distance * 0.25)
+            pinned = distance == 0
+        for line in block:
+            if line.number in self.fault_lines or line.number in self.stack_lines:
+                weight, pinned = weight + 4.0, True
+        near = self.fault_lines | self.stack_lines
+        if near and not pinned:
+            weight += max(0.0, 2.0 - 0.4 * min(abs(number - other) for other in near))
+        return Segment(text, weight, f"line {number}", parent, pinned and len(text) <= _PINNED_CHARS)
+
+    def _left_out(self, first: int, last: int) -> Segment:
+        where = f"line {first}" if first == last else f"lines {first}-{last}"
+        return Segment(f"... {where} not shown (max_lines: {self.max_lines}) ...", 0.8, where)

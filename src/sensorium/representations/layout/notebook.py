@@ -1,0 +1,135 @@
+"""Notebook cells and their outputs as segments."""
+
+from collections.abc import Sequence
+
+from sensorium.core.types import Modality
+from sensorium.observations.base import Part
+from sensorium.observations.values import CellValue, CodeValue, OutputValue, TextValue
+from sensorium.representations.base import Document, Segment
+from sensorium.representations.config import MultimodalConfig, NotebookConfig
+from sensorium.representations.layout.code import lay_out_code
+from sensorium.representations.layout.output_lines import Line, weigh_printed, weigh_traceback
+from sensorium.representations.layout.text import lay_out_text
+
+_PINNED_CHARS = 300
+_LONG_LINE = 2_000
+_ALL = MultimodalConfig()
+_NAMES = {"execute_result": "result", "display_data": "shown", "error": "error", "stream": "stdout"}
+
+
+def lay_out_cell(part: Part, config: MultimodalConfig = _ALL) -> Document:
+    """Lay the source of a cell out: code as code (without line numbers), markdown as markdown.
+
+    Args:
+        part: A part with a `CellValue`.
+        config: `code.max_lines` and `code.include_comments` hold for code cells, `text.max_chars` for others.
+    """
+    value = part.value
+    if not isinstance(value, CellValue):
+        raise TypeError(f"lay_out_cell got a part of kind {value.kind!r}; it lays out notebook cells")
+    if value.cell_type != "code":
+        text = TextValue(text=value.source, format="markdown" if value.cell_type == "markdown" else "plain")
+        document = lay_out_text(Part(id=part.id, modality=Modality.TEXT, value=text), config.text)
+        return document._replace(title=f"cell {value.index} ({value.cell_type})")
+    code = CodeValue(text=value.source, language=value.language)
+    document = lay_out_code(Part(id=part.id, modality=Modality.CODE, value=code), config.code)
+    run = "not run" if value.execution_count is None else f"run {value.execution_count}"
+    return document._replace(
+        title=f"cell {value.index} (code, {run})",
+        segments=_without_numbers(document.segments, len(str(value.source.count("\n") + 1)) + 1),
+    )
+
+
+def _without_numbers(segments: Sequence[Segment], width: int) -> tuple[Segment, ...]:
+    """Lines of code without their numbers, which take `width` characters each."""
+    bare = []
+    for text, weight, place, parent, is_pinned in segments:
+        if "\n" in text:
+            text = "\n".join([line if line.startswith("...") else line[width:] for line in text.split("\n")])
+        elif not text.startswith("..."):
+            text = text[width:]
+        bare.append(Segment(text, weight, place, parent, is_pinned))
+    return tuple(bare)
+
+
+def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Document:
+    """Lay an output out, a segment per line.
+
+    Args:
+        part: A part with an `OutputValue`.
+        config: `max_output_lines`: of a longer output the beginning, the end and the telling lines between.
+
+    Returns:
+        The document. The line with the exception and the line of the last own frame are pinned; errors,
+        warnings and results weigh most, lines that repeat earlier ones but for their numbers least.
+    """
+    value = part.value
+    if not isinstance(value, OutputValue):
+        raise TypeError(f"lay_out_output got a part of kind {value.kind!r}; it lays out outputs of cells")
+    texts = _divided(value.text.split("\n")) if value.text else []
+    lines = weigh_printed(texts) if value.error is None else weigh_traceback(texts, value.error)
+    segments: list[Segment] = []
+    if value.error is not None and not any(line.is_pinned for line in lines):
+        said = f"{value.error.type}: {value.error.message}" if value.error.message else value.error.type
+        segments.append(Segment(said[:_PINNED_CHARS], 6.0, "exception", None, True))
+    segments += _segments(lines, config.max_output_lines)
+    name = value.stream or _NAMES[value.output_type]
+    if value.error is not None:
+        name = (
+            f"{name} {value.error.type}"
+            if value.output_type == "error"
+            else f"{name} with {value.error.type}"
+        )
+    count = len(texts)
+    return Document(
+        title=f"{name}, {count:,} {'line' if count == 1 else 'lines'}",
+        segments=tuple(segments),
+        unit="lines",
+        fence="",
+    )
+
+
+def _segments(lines: Sequence[Line], max_lines: int) -> list[Segment]:
+    kept = _kept(lines, max_lines)
+    segments: list[Segment] = []
+    previous = -1
+    for number in kept:
+        if number > previous + 1:
+            segments.append(_gap(previous + 1, number, max_lines))
+        line = lines[number]
+        pinned = line.is_pinned and len(line.text) <= _PINNED_CHARS
+        segments.append(Segment(line.text, line.weight, f"line {number + 1}", None, pinned))
+        previous = number
+    if previous + 1 < len(lines):
+        segments.append(_gap(previous + 1, len(lines), max_lines))
+    return segments
+
+
+def _gap(first: int, end: int, max_lines: int) -> Segment:
+    count = end - first
+    words = "1 line" if count == 1 else f"{count:,} lines"
+    return Segment(f"... {words} not shown (max_output_lines: {max_lines}) ...", 0.3, f"line {first + 1}")
+
+
+def _kept(lines: Sequence[Line], max_lines: int) -> Sequence[int]:
+    """Lines within the limit: a quarter from the beginning, half from the end, the weightiest between."""
+    count = len(lines)
+    if count <= max_lines:
+        return range(count)
+    tail = max(1, max_lines // 2)
+    head = min(max_lines - tail, max_lines // 4)
+    chosen = {*range(head), *range(count - tail, count)}
+    between = sorted(range(head, count - tail), key=lambda i: (not lines[i].is_pinned, -lines[i].weight, i))
+    chosen.update(between[: max_lines - len(chosen)])
+    return sorted(chosen)
+
+
+def _divided(lines: list[str]) -> list[str]:
+    """Lines, overlong ones in pieces."""
+    if all(len(line) <= _LONG_LINE for line in lines):
+        return lines
+    return [
+        line[start : start + _LONG_LINE]
+        for line in lines
+        for start in range(0, max(1, len(line)), _LONG_LINE)
+    ]

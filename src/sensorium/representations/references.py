@@ -1,0 +1,218 @@
+"""Progressive loading: the agent fetches what a representation left out, by page, by place or by region."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from sensorium.llm.base import TokenCounter, count_message
+from sensorium.llm.messages import AnyBlock, Message, TextBlock
+from sensorium.observations.base import Observation, Part
+from sensorium.observations.values import ImageValue
+from sensorium.representations.base import Document
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.layout.dispatch import lay_out
+from sensorium.representations.scoring import Relevance
+
+TOOL_NAME = "fetch_part"
+
+
+def fetch_tool() -> dict[str, Any]:
+    """The tool's schema in the chat-completions form."""
+    return {
+        "type": "function",
+        "function": {
+            "name": TOOL_NAME,
+            "description": (
+                "Show a part of the observation that was left out or shortened. Long parts come in pages."
+            ),
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "ref": {
+                        "type": "string",
+                        "description": "Reference as shown, e.g. ref:report.ipynb/cell-12/output-0; "
+                        "'ref:' alone lists all parts.",
+                    },
+                    "page": {"type": "integer", "minimum": 1, "description": "Page of a long part, from 1."},
+                    "start": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "First segment (line, row) to show, from 1, instead of a page.",
+                    },
+                    "search": {
+                        "type": "string",
+                        "description": "Show the segments (lines, rows) that have these words.",
+                    },
+                    "region": {
+                        "type": "array",
+                        "items": {"type": "integer"},
+                        "minItems": 4,
+                        "maxItems": 4,
+                        "description": "Of a picture: left, top, right, bottom in pixels.",
+                    },
+                },
+                "required": ["ref"],
+            },
+        },
+    }
+
+
+class References:
+    """Answers calls of the tool for one observation.
+
+    Args:
+        observation: What the references are to.
+        config: Limits of parts.
+        counter: Counts tokens.
+        max_tokens: Most tokens of one answer.
+    """
+
+    def __init__(
+        self, observation: Observation, config: PipelineConfig, counter: TokenCounter, max_tokens: int = 1024
+    ) -> None:
+        self._observation, self._config, self._counter = observation, config, counter
+        self.max_tokens = max_tokens
+
+    def call(self, arguments: Mapping[str, Any]) -> tuple[AnyBlock, ...]:
+        """Answer a call of the tool; wrong arguments are answered with what is wrong with them."""
+        unknown = sorted(set(arguments) - {"ref", "page", "start", "search", "region"})
+        if unknown or not isinstance(arguments.get("ref"), str):
+            problem = f"unknown arguments {', '.join(unknown)}" if unknown else "ref is missing"
+            return _say(f"{TOOL_NAME}: {problem}; it takes ref and page, start, search or region")
+        try:
+            return self.fetch(**arguments)
+        except (TypeError, ValueError) as error:
+            return _say(f"{TOOL_NAME}: {error}")
+
+    def fetch(
+        self,
+        ref: str,
+        *,
+        page: int = 1,
+        start: int | None = None,
+        search: str | None = None,
+        region: tuple[int, int, int, int] | None = None,
+    ) -> tuple[AnyBlock, ...]:
+        """Blocks that show a part, within `max_tokens`.
+
+        Args:
+            ref: ``ref:`` and the id of a part; the beginning of ids lists the parts that have it.
+            page: Of the segments, as many as fit into an answer, from 1.
+            start: First segment, from 1, instead of a page.
+            search: Words; segments that have them, the best first, instead of a page.
+            region: Of a picture: left, top, right, bottom in pixels.
+
+        Raises:
+            ValueError: A number is out of its range.
+        """
+        name = ref.removeprefix("ref:")
+        if name not in self._observation:
+            return self._listing(name)
+        part = self._observation[name]
+        document = lay_out(part, self._config.multimodal)
+        if document is None:
+            return self._media(part, region)
+        if region is not None:
+            raise ValueError(f"{name} is no picture and has no regions")
+        if search is not None:
+            return _say(self._found(part, document, search))
+        return _say(self._page(part, document, page, start))
+
+    def _page(self, part: Part, document: Document, page: int, start: int | None) -> str:
+        count = len(document.segments)
+        if start is None:
+            starts = self._pages(document)
+            if not 1 <= page <= len(starts):
+                raise ValueError(f"page {page} of {part.id} does not exist; it has {len(starts)}")
+            first, note = starts[page - 1], f"page {page} of {len(starts)}"
+        else:
+            if not 1 <= start <= max(1, count):
+                raise ValueError(f"start {start} is outside {part.id}; it has {count} {document.unit}")
+            first, note = start - 1, f"from {document.unit} {start} of {count}"
+        last = self._reach(document, first)
+        body = document.separator.join(s.text for s in document.segments[first:last])
+        return f"### {part.id}: {document.title} ({note})\n{self._cut(body)}"
+
+    def _pages(self, document: Document) -> list[int]:
+        starts, at = [0], 0
+        while (at := self._reach(document, at)) < len(document.segments):
+            starts.append(at)
+        return starts
+
+    def _reach(self, document: Document, first: int) -> int:
+        """End of the page that begins at a segment; at least one segment further."""
+        left, at = self.max_tokens - 64, first
+        while at < len(document.segments):
+            left -= self._counter.text(document.segments[at].text) + 1
+            if left < 0 and at > first:
+                break
+            at += 1
+        return at
+
+    def _found(self, part: Part, document: Document, search: str) -> str:
+        relevance = Relevance(search, [s.text for s in document.segments])
+        hits = sorted(
+            (i for i, s in enumerate(document.segments) if relevance(s.text) > 0.0),
+            key=lambda i: -relevance(document.segments[i].text),
+        )
+        kept: list[int] = []
+        left = self.max_tokens - 64
+        for i in hits:
+            left -= self._counter.text(document.segments[i].text) + 6
+            if left < 0 and kept:
+                break
+            kept.append(i)
+        lines = [f"{document.segments[i].place or i + 1}: {document.segments[i].text}" for i in sorted(kept)]
+        head = f"### {part.id}: {len(hits)} {document.unit} have words of {search!r}, {len(kept)} shown"
+        return f"{head}\n{self._cut(document.separator.join(lines))}"
+
+    def _cut(self, body: str) -> str:
+        """A single segment may be longer than an answer: its end is left out, and that is said."""
+        room = self.max_tokens - 64
+        if self._counter.text(body) <= room:
+            return body
+        low, high = 0, len(body)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._counter.text(body[:middle]) <= room else (low, middle - 1)
+        return f"{body[:low]}\n[... {len(body) - low:,} characters cut]"
+
+    def _media(self, part: Part, region: tuple[int, int, int, int] | None) -> tuple[AnyBlock, ...]:
+        from sensorium.representations.media.audio import audio_variants
+        from sensorium.representations.media.image import crop, image_variants
+
+        limits = self._config.multimodal
+        if isinstance(part.value, ImageValue):
+            shown = part if region is None else crop(part, region)
+            variants = image_variants(shown, limits.image, self._counter, compression_ratio=0.01, serve=None)
+        else:
+            variants = audio_variants(part, limits.audio, self._counter, {})
+        for variant in sorted(variants, key=lambda v: -v.retained):
+            blocks = (TextBlock(text=f"### {part.id}"), *variant.blocks)
+            if count_message(self._counter, Message(role="user", content=blocks)) <= self.max_tokens:
+                return blocks
+        return _say(f"{part.id} does not fit {self.max_tokens} tokens; ask for a region of it")
+
+    def _listing(self, prefix: str) -> tuple[AnyBlock, ...]:
+        ids = [part.id for part in self._observation.parts]
+        below = [i for i in ids if i.startswith(prefix)]
+        if not below:
+            near = difflib.get_close_matches(prefix, ids, n=3, cutoff=0.4)
+            hint = f" Did you mean {', '.join(f'ref:{i}' for i in near)}?" if near else ""
+            return _say(f"There is no part ref:{prefix}.{hint} 'ref:' alone lists all parts.")
+        lines, left = [f"{len(below)} parts:"], self.max_tokens - 64
+        for i in below:
+            part = self._observation[i]
+            line = f"ref:{i} ({part.modality})"
+            left -= self._counter.text(line) + 1
+            if left < 0:
+                lines.append(
+                    f"... and {len(below) - len(lines) + 1} more; give a longer beginning of their names"
+                )
+                break
+            lines.append(line)
+        return _say("\n".join(lines))
+
+
+def _say(text: str) -> tuple[AnyBlock, ...]:
+    return (TextBlock(text=text),)

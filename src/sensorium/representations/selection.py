@@ -1,0 +1,237 @@
+"""Which candidate of every subject is shown within a limit, and what is done with tokens that are left."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sensorium.llm.base import TokenCounter, count_message
+from sensorium.llm.messages import AnyBlock, Message, TextBlock
+from sensorium.observations.values import CodeValue, ProblemValue
+from sensorium.representations.base import Level
+from sensorium.representations.budget import Choice, choose
+from sensorium.representations.candidates import NOTHING, candidates, drafted, whole
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.history import History, one_line
+from sensorium.representations.subjects import Candidate, Subject
+from sensorium.representations.weights import Weight
+
+SIZE_POWER = 0.6
+"""A subject of n tokens is worth n to this power: more than a short one, but not in proportion."""
+GUIDE = "(Marks such as [... lines 12-41] and [ref:...] stand for what is left out; fetch_part shows it.)"
+GUIDE_LIMIT = 400
+"""Limit below which there is no room for the guide and the list of errors."""
+MAX_ERRORS = 5
+"""Errors named above the state."""
+TAIL_TOKENS = 22
+"""Of the line that says how many parts are not shown."""
+
+
+class Picked(NamedTuple):
+    """A subject with its candidates and the one that was taken."""
+
+    subject: Subject
+    weight: Weight
+    options: list[Candidate]
+    pick: int
+
+    @property
+    def candidate(self) -> Candidate:
+        """What was taken."""
+        return self.options[self.pick]
+
+
+class State(NamedTuple):
+    """The observed state as it is sent."""
+
+    picked: list[Picked]
+    blocks: tuple[AnyBlock, ...]
+    written: list[tuple[AnyBlock, ...]]
+    """For every subject its own blocks."""
+
+
+class Selection:
+    """Chooses and writes the state.
+
+    Args:
+        subjects: What there is.
+        weights: Of each.
+        root: What all ids begin with and headings leave out.
+        history: What the agent saw before.
+        config: Limits.
+        counter: Counts tokens.
+    """
+
+    def __init__(
+        self,
+        subjects: Sequence[Subject],
+        weights: Sequence[Weight],
+        root: str,
+        history: History,
+        config: PipelineConfig,
+        counter: TokenCounter,
+    ) -> None:
+        self._subjects, self._weights, self._root = subjects, weights, root
+        self._history, self._config, self._counter = history, config, counter
+
+    def state(self, limit: int, visible_from: int) -> State:
+        """The state within `limit` tokens.
+
+        Args:
+            limit: Tokens.
+            visible_from: First step whose state the agent still has in its context.
+        """
+        if not self._subjects:
+            return State([], (), [])
+        if self._fits_whole(limit):
+            picked = [
+                Picked(s, w, [whole(s), NOTHING], 0)
+                for s, w in zip(self._subjects, self._weights, strict=True)
+            ]
+            state = self._written(picked, self._heading(limit, is_guided=False))
+            if self._cost(state) <= limit:
+                return state
+        heading = self._heading(limit, is_guided=True)
+        room = limit - self._counter.text(heading) - 1
+        picked = self._choose(room - min(TAIL_TOKENS, limit // 8), visible_from)
+        picked = self._refill(picked, heading, limit)
+        while True:
+            state = self._written(picked, heading)
+            if self._cost(state) <= limit or all(p.candidate is NOTHING for p in picked):
+                return state if self._cost(state) <= limit else State(picked, (), [()] * len(picked))
+            picked = _one_step_down(picked)
+
+    def _fits_whole(self, limit: int) -> bool:
+        """Whether everything can be shown as it is, and nothing of it was shown before."""
+        total = 0
+        for subject in self._subjects:
+            if subject.sheet is None or subject.part.id in self._history.shown:
+                return False
+            total += subject.sheet.full_tokens
+        return total <= limit
+
+    def _choose(self, limit: int, visible_from: int) -> list[Picked]:
+        options = [
+            candidates(s, self._config, self._counter, self._history, visible_from) for s in self._subjects
+        ]
+        choices = [
+            [Choice(c.tokens, _utility(s, w, c)) for c in found]
+            for s, w, found in zip(self._subjects, self._weights, options, strict=True)
+        ]
+        picks = choose(choices, max(0, limit))
+        return [
+            Picked(s, w, o, p)
+            for s, w, o, p in zip(self._subjects, self._weights, options, picks, strict=True)
+        ]
+
+    def _refill(self, picked: list[Picked], heading: str, limit: int) -> list[Picked]:
+        """Give what is left of the limit to the summaries, the most important first."""
+        order = sorted(
+            (at for at, p in enumerate(picked) if p.candidate.level is Level.SUMMARY and p.subject.sheet),
+            key=lambda at: -picked[at].weight.value,
+        )
+        left = limit - self._cost(self._written(picked, heading)) - 2
+        for at in order:
+            if left < 12:
+                break
+            p = picked[at]
+            sheet = p.subject.sheet
+            assert sheet is not None
+            now = self._counter.text(_text_of(p.candidate.write()))
+            draft = sheet.draft_within(now + left)
+            if draft is not None and draft.tokens > now:
+                left -= draft.tokens - now
+                picked[at] = p._replace(options=[*p.options, drafted(p.subject, draft)], pick=len(p.options))
+        return picked
+
+    def _cost(self, state: State) -> int:
+        message = Message(role="user", content=state.blocks)
+        return count_message(self._counter, message) - self._counter.message_overhead if state.blocks else 0
+
+    def _written(self, picked: list[Picked], heading: str) -> State:
+        """Parts in the order of their sources under the heading, neighbouring texts joined."""
+        written = [p.candidate.write() for p in picked]
+        blocks: list[AnyBlock] = [TextBlock(text=heading)] if heading else []
+        for own in written:
+            blocks += own
+        hidden = sum(len(p.subject.members) for p in picked if p.candidate.level is Level.DROPPED)
+        known = [p for p in picked if p.candidate.level is Level.DELTA and p.candidate.tokens == 0]
+        same = sum(len(p.subject.members) for p in known)
+        if same:
+            blocks.append(TextBlock(text=f"[{same} unchanged: see above]"))
+        if hidden:
+            blocks.append(TextBlock(text=f"[{hidden} more not shown; fetch_part ref: lists them]"))
+        return State(picked, _joined(blocks), written)
+
+    def _heading(self, limit: int, *, is_guided: bool) -> str:
+        """What stands above the state: whose it is, a guide to its marks, and the errors in it."""
+        if len(self._subjects) == 1 and limit < GUIDE_LIMIT:
+            return ""
+        lines = ["## Current state" + (f" of {self._root}" if self._root else "")]
+        if limit >= GUIDE_LIMIT:
+            if is_guided:
+                lines.append(GUIDE)
+            errors = [s for s in self._subjects if s.part.is_error]
+            if len(self._subjects) > 1:
+                lines += [f"! {subject.label}: {_fault(subject)}" for subject in errors[:MAX_ERRORS]]
+            if len(errors) > MAX_ERRORS:
+                lines.append(f"! and {len(errors) - MAX_ERRORS} more errors")
+        return "\n".join(lines)
+
+
+def _fault(subject: Subject) -> str:
+    """An error in one line."""
+    part = subject.part
+    if part.stack is not None:
+        return one_line(f"{part.stack.type}: {part.stack.message}", 120)
+    if isinstance(part.value, ProblemValue):
+        return one_line(part.value.what, 120)
+    if isinstance(part.value, CodeValue):
+        if part.value.faults:
+            fault = part.value.faults[0]
+            return one_line(f"line {fault.line}: {fault.message}", 120)
+        failed = [test.name for test in part.value.tests if test.status in ("failed", "error")]
+        return one_line(f"failing tests: {', '.join(failed)}", 120)
+    return one_line((part.text or "").rstrip().rsplit("\n", 1)[-1], 120)
+
+
+def _utility(subject: Subject, weight: Weight, candidate: Candidate) -> float:
+    size: float = max(subject.tokens, 1) ** SIZE_POWER
+    return (0.001 + weight.value) * size * candidate.retained
+
+
+def _one_step_down(picked: Sequence[Picked]) -> list[Picked]:
+    """Replace the pick that loses least per token by a cheaper one of its subject."""
+    best: tuple[float, int, int] | None = None
+    for at, p in enumerate(picked):
+        now = p.candidate
+        for i, other in enumerate(p.options):
+            if other.tokens < now.tokens:
+                loss = _utility(p.subject, p.weight, now) - _utility(p.subject, p.weight, other)
+                rate = loss / (now.tokens - other.tokens)
+                if best is None or rate < best[0]:
+                    best = (rate, at, i)
+    if best is None:
+        return [p._replace(options=[NOTHING], pick=0) for p in picked]
+    _, at, i = best
+    changed = list(picked)
+    changed[at] = changed[at]._replace(pick=i)
+    return changed
+
+
+def _text_of(blocks: Sequence[AnyBlock]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _joined(blocks: Sequence[AnyBlock]) -> tuple[AnyBlock, ...]:
+    joined: list[AnyBlock] = []
+    texts: list[str] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+            continue
+        if texts:
+            joined.append(TextBlock(text="\n".join(texts)))
+            texts = []
+        joined.append(block)
+    if texts:
+        joined.append(TextBlock(text="\n".join(texts)))
+    return tuple(joined)

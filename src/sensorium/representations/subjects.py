@@ -1,0 +1,201 @@
+"""Parts prepared for the choice: laid out, counted, short outputs joined to the cell they belong to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sensorium.features.extractors.base import FeatureMap, Features
+from sensorium.llm.base import TokenCounter
+from sensorium.llm.messages import AnyBlock, TextBlock
+from sensorium.observations.base import Observation, Part
+from sensorium.observations.values import AudioValue, CellValue, ImageValue, OutputValue
+from sensorium.representations.base import Document, Level, Segment
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.layout.dispatch import lay_out
+from sensorium.representations.media.audio import audio_variants
+from sensorium.representations.media.image import image_variants
+from sensorium.representations.scoring import Relevance
+from sensorium.representations.summary import Sheet
+
+JOINED_CHARS = 240
+"""An output of so many characters or fewer is shown with its cell: alone it would say nothing."""
+
+Serve = Callable[[bytes, str], str]
+"""Registers encoded bytes of a MIME type and returns the URL under which a client can load them."""
+
+
+class Candidate(NamedTuple):
+    """One way to show a subject, not yet written out."""
+
+    level: Level
+    tokens: int
+    """Estimate of its cost."""
+    retained: float
+    """Share of the information that is still there, in [0, 1]."""
+    why: str
+    write: Callable[[], tuple[AnyBlock, ...]]
+    kept: tuple[int, ...] | None = None
+    """Kept segments of a summary; None for all."""
+
+
+class Member(NamedTuple):
+    """A part of a subject and the segments of its document that are the part's."""
+
+    part: Part
+    start: int
+    stop: int
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is decided about as one: a part, or a cell with its short outputs."""
+
+    members: tuple[Member, ...]
+    label: str
+    """Its id as headings show it."""
+    sheet: Sheet | None = None
+    """None for pictures and sounds."""
+    media: tuple[Candidate, ...] = ()
+    """Of pictures and sounds: all but reference and nothing."""
+    twin: str | None = None
+    """Id of an earlier part with the same picture or sound."""
+    tokens: int = 0
+    """Of the whole, before any limit."""
+
+    @property
+    def part(self) -> Part:
+        """The first part."""
+        return self.members[0].part
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether limits such as `max_lines` cut something off."""
+        return self.sheet is not None and self.tokens > 1.05 * self.sheet.full_tokens
+
+
+def lay_out_all(observation: Observation, config: PipelineConfig) -> list[Document | None]:
+    """Every part as text, None for pictures and sounds."""
+    return [lay_out(part, config.multimodal) for part in observation.parts]
+
+
+def common_root(observation: Observation) -> str:
+    """The first piece of the ids when all parts share it (``report.ipynb``), else ``""``."""
+    roots = {part.id.partition("/")[0] for part in observation.parts}
+    return roots.pop() if len(roots) == 1 and len(observation.parts) > 1 else ""
+
+
+def build_subjects(
+    observation: Observation,
+    documents: Sequence[Document | None],
+    features: FeatureMap,
+    config: PipelineConfig,
+    counter: TokenCounter,
+    relevance: Relevance,
+    serve: Serve | None,
+) -> list[Subject]:
+    """Prepare every part; what is the same picture or sound as an earlier part becomes its twin."""
+    root, first = common_root(observation), dict[str, str]()
+    subjects: list[Subject] = []
+    groups = _grouped(observation.parts, documents)
+    for group in groups:
+        part, document = group[0]
+        label = part.id.removeprefix(f"{root}/") if root else part.id
+        if document is not None:
+            subjects.append(_of_text(group, label, counter, relevance))
+            continue
+        digest = _same_media(part)
+        twin = first.setdefault(digest, part.id) if digest else part.id
+        media = _media(part, label, features.get(part.id, {}), config, counter, serve)
+        tokens = max((candidate.tokens for candidate in media), default=0)
+        subjects.append(
+            Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
+        )
+    return subjects
+
+
+_Laid = tuple[Part, Document | None]
+
+
+def _grouped(parts: Sequence[Part], documents: Sequence[Document | None]) -> list[list[_Laid]]:
+    """Cells with the short outputs that follow them; every other part by itself."""
+    groups: list[list[_Laid]] = []
+    for part, document in zip(parts, documents, strict=True):
+        is_short = (
+            isinstance(part.value, OutputValue)
+            and part.value.error is None
+            and part.value.stream != "stderr"
+            and len(part.value.text) <= JOINED_CHARS
+        )
+        cell = groups[-1][0][0] if groups else None
+        if is_short and cell and isinstance(cell.value, CellValue) and part.id.startswith(f"{cell.id}/"):
+            groups[-1].append((part, document))
+        else:
+            groups.append([(part, document)])
+    return groups
+
+
+def _of_text(group: Sequence[_Laid], label: str, counter: TokenCounter, relevance: Relevance) -> Subject:
+    part, document = group[0]
+    assert document is not None
+    members, segments = [Member(part, 0, len(document.segments))], list(document.segments)
+    for output, laid in group[1:]:
+        assert laid is not None
+        start = len(segments)
+        name = output.id.rpartition("/")[2]
+        for at, segment in enumerate(laid.segments):
+            text = f"# {name}: {segment.text}" if at == 0 else segment.text
+            above = 0 if segment.parent is None else segment.parent + start
+            segments.append(
+                Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
+            )
+        members.append(Member(output, start, len(segments)))
+    sheet = Sheet(label, document._replace(segments=tuple(segments)), counter, relevance)
+    whole = sheet.full_tokens
+    raw = part.text
+    if raw is not None and len(raw) > len(sheet.full_text):
+        whole = counter.text(raw)
+    return Subject(tuple(members), label, sheet, tokens=whole)
+
+
+def _same_media(part: Part) -> str | None:
+    if isinstance(part.value, ImageValue):
+        return part.value.sha256 or part.value.url
+    return part.digest
+
+
+def _media(
+    part: Part,
+    label: str,
+    features: Mapping[str, Features],
+    config: PipelineConfig,
+    counter: TokenCounter,
+    serve: Serve | None,
+) -> tuple[Candidate, ...]:
+    limits = config.multimodal
+    if isinstance(part.value, ImageValue):
+        if "safety" in features and features["safety"].data.get("verdict") != "safe":
+            return ()  # also when it could not be judged
+        variants = image_variants(
+            part,
+            limits.image,
+            counter,
+            compression_ratio=config.observation.compression_ratio,
+            serve=serve,
+            features=features,
+        )
+    elif isinstance(part.value, AudioValue):
+        variants = audio_variants(part, limits.audio, counter, features)
+    else:
+        return ()
+    heading = f"### {label}"
+    cost = counter.text(heading) + 1
+    return tuple(
+        Candidate(
+            v.level,
+            v.tokens + cost,
+            v.retained,
+            v.why,
+            lambda v=v: (TextBlock(text=heading), *v.blocks),  # type: ignore[misc]
+        )
+        for v in variants
+    )
