@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
+from run_examples import example, extractor_rows, named_constants, printed, said, source, text_of
 
 from sensorium.core import Config
 
@@ -78,6 +79,14 @@ def metrics(rooms: str = "") -> str:
     if empty := set(wanted) - {name.partition("/")[0] for name in found}:
         raise PluginError(f"Training writes no metrics in the rooms {sorted(empty)}")
     return _table(("metric", "what it says"), [(_code(name), METRIC_MEANINGS[name]) for name in found])
+
+
+def metric_meanings(room: str) -> str:
+    """Every metric of a room with its meaning, also those that training does not write."""
+    from sensorium.metrics.names import METRIC_MEANINGS
+
+    rows = [(_code(name), meaning) for name, meaning in METRIC_MEANINGS.items() if name.startswith(f"{room}/")]
+    return _table(("metric", "what it says"), rows)
 
 
 def _without_fields(name: str) -> str:
@@ -245,6 +254,27 @@ def observe(example: str) -> str:
     return f"`````text\n$ sensorium {shlex.join(arguments)}\n{printed}\n`````"
 
 
+def constants(target: str) -> str:
+    """Documented constants of a module, given as ``module`` or ``module:FIRST,SECOND``."""
+    rows = [(_code(name), _code(value), meaning) for name, value, meaning in named_constants(target)]
+    return _table(("constant", "value", "meaning"), rows)
+
+
+def extractors() -> str:
+    """Every extractor: what it finds, and in which parts."""
+    rows = [(_code(name), finds, reads) for name, finds, reads in extractor_rows()]
+    return _table(("extractor", "what it finds", "in"), rows)
+
+
+def raw_states() -> str:
+    """What `sensorium.read` takes, from the table in its module's docstring."""
+    from sensorium.observations import read as function
+
+    lines = (inspect.getdoc(sys.modules[function.__module__]) or "").split("\n")
+    rows = [(re.split(r"\s{2,}", line, maxsplit=1) + ["what it is"])[:2] for line in lines[2:] if line]
+    return _table(("raw state", "is read as"), rows)
+
+
 def errors() -> str:
     """The tree of errors, from the docstring of its module."""
     from sensorium.core import errors as module
@@ -258,6 +288,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     function.__name__: function
     for function in (
         metrics,
+        metric_meanings,
         config,
         sizes,
         tasks,
@@ -267,6 +298,14 @@ GENERATORS: dict[str, Callable[..., str]] = {
         senses,
         command,
         observe,
+        example,
+        source,
+        printed,
+        constants,
+        text_of,
+        said,
+        raw_states,
+        extractors,
         errors,
     )
 }

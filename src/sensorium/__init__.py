@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalGym, MultiModalVectorEnv, register_envs
+    from sensorium.observations import Source, read
     from sensorium.presets import find_preset
+    from sensorium.representations import History, ObservationPipeline, PipelineConfig, Session
     from sensorium.trainers.config import PPOConfig, TrainConfig
 
 __version__ = "0.1.0"
@@ -18,18 +20,30 @@ _HOMES = {
     "MultiModalGym": "sensorium.envs.embodied",
     "MultiModalVectorEnv": "sensorium.envs.embodied",
     "register_envs": "sensorium.envs.embodied",
+    "Source": "sensorium.observations",
+    "read": "sensorium.observations",
     "find_preset": "sensorium.presets",
+    "History": "sensorium.representations",
+    "ObservationPipeline": "sensorium.representations",
+    "PipelineConfig": "sensorium.representations",
+    "Session": "sensorium.representations",
     "PPOConfig": "sensorium.trainers.config",
     "TrainConfig": "sensorium.trainers.config",
 }
 
 __all__ = [
     "EmbodiedEnvConfig",
+    "History",
     "MultiModalGym",
     "MultiModalVectorEnv",
+    "ObservationPipeline",
     "PPOConfig",
+    "PipelineConfig",
+    "Session",
+    "Source",
     "TrainConfig",
     "find_preset",
+    "read",
     "register_envs",
 ]
 

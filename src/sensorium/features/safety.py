@@ -9,12 +9,12 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sensorium.core.files import atomic_write_json
+from sensorium.features.blocking import run_blocking
 from sensorium.features.disk_cache import cache_folder
 from sensorium.features.safety_answer import (
     POLICY,
@@ -28,8 +28,6 @@ from sensorium.features.safety_config import SafetyConfig
 from sensorium.features.safety_picture import Picture, PictureError, embedded, read_picture, shrunk
 from sensorium.llm.base import ChatModel, TokenCounter, count_messages
 from sensorium.llm.messages import ImageBlock, Message
-
-ResultT = TypeVar("ResultT")
 
 
 class _Question(NamedTuple):
@@ -76,7 +74,7 @@ class ImageSafetyJudge:
 
     def judge_many(self, pictures: Sequence[bytes]) -> list[Verdict]:
         """As `ajudge_many`, for code without an event loop; inside of one it blocks it."""
-        return _run(self.ajudge_many(pictures))
+        return run_blocking(self.ajudge_many(pictures))
 
     async def ajudge(self, data: bytes) -> Verdict:
         """Judge one picture.
@@ -205,13 +203,3 @@ class ImageSafetyJudge:
             atomic_write_json(path, verdict.model_dump(mode="json"))
         except OSError:
             return  # a cache that cannot be written only costs time
-
-
-def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run to the end, in a thread of its own where an event loop is running in this one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()

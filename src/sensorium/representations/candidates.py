@@ -4,18 +4,15 @@ from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import TextBlock
 from sensorium.observations.values import AudioValue, ImageValue
 from sensorium.representations.base import Level
+from sensorium.representations.changes import changes, line
 from sensorium.representations.config import PipelineConfig
-from sensorium.representations.delta.parts import make_delta
-from sensorium.representations.delta.render import render_delta, tells_all
 from sensorium.representations.history import History
-from sensorium.representations.scoring import Relevance
-from sensorium.representations.subjects import Candidate, Subject
-from sensorium.representations.summary import Draft, Sheet
+from sensorium.representations.plots import with_plot
+from sensorium.representations.subjects import Candidate, Serve, Subject
+from sensorium.representations.summary import Draft
 
 REFERENCE_RETAINED = 0.03
 """What a reference keeps of a part's information: that it is there."""
-UNSEEN_BASE_RETAINED = 0.6
-"""What a change is worth to an agent that no longer sees what it changes."""
 NOTHING = Candidate(Level.DROPPED, 0, 0.0, "", tuple)
 """Not to show it."""
 
@@ -29,20 +26,25 @@ def whole(subject: Subject) -> Candidate:
 
 def drafted(subject: Subject, draft: Draft) -> Candidate:
     """A draft of a subject's document as a candidate."""
-    sheet, why, retained = subject.sheet, draft.why, draft.retained
+    sheet = subject.sheet
     assert sheet is not None
-    if subject.is_limited:
-        share = sheet.full_tokens / subject.tokens
-        retained *= share
-        why = f"{why}, " if why else ""
-        why += f"limits of its kind leave {share:.0%} of it"
     return Candidate(
-        draft.level, draft.tokens, retained, why, lambda: (TextBlock(text=sheet.text(draft)),), draft.kept
+        draft.level,
+        draft.tokens,
+        draft.retained,
+        draft.why,
+        lambda: (TextBlock(text=sheet.text(draft)),),
+        draft.kept,
     )
 
 
 def candidates(
-    subject: Subject, config: PipelineConfig, counter: TokenCounter, history: History, visible_from: int
+    subject: Subject,
+    config: PipelineConfig,
+    counter: TokenCounter,
+    history: History,
+    visible_from: int,
+    serve: Serve | None = None,
 ) -> list[Candidate]:
     """Ways to show one subject; the last one is not to show it.
 
@@ -52,18 +54,20 @@ def candidates(
         counter: Counts tokens.
         history: What the agent saw before.
         visible_from: First step whose state the agent still has in its context.
+        serve: Registers pictures, for ``encoding: url``.
     """
     found: list[Candidate] = []
     if subject.twin is not None:
-        found.append(_line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
+        found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
     elif subject.sheet is not None:
         ratio = config.observation.compression_ratio
         found += [drafted(subject, draft) for draft in subject.sheet.drafts(ratio)]
+        found += with_plot(subject, found, config, counter, serve)
     else:
         found += subject.media
-    found += _changes(subject, config, counter, history, visible_from)
+    found += changes(subject, config, counter, history, visible_from, serve)
     if subject.twin is None:
-        found.append(_line(subject, describe(subject), Level.REFERENCE, REFERENCE_RETAINED, counter))
+        found.append(line(subject, describe(subject), Level.REFERENCE, REFERENCE_RETAINED, counter))
     return [*found, NOTHING]
 
 
@@ -82,41 +86,3 @@ def describe(subject: Subject) -> str:
     if isinstance(value, AudioValue):
         return f"sound of {value.duration_s:.1f} s"
     return subject.part.modality.value
-
-
-def _line(subject: Subject, text: str, level: Level, retained: float, counter: TokenCounter) -> Candidate:
-    line = f"[ref:{subject.label}: {text}]"
-    return Candidate(level, counter.text(line) + 1, retained, text, lambda: (TextBlock(text=line),))
-
-
-def _changes(
-    subject: Subject, config: PipelineConfig, counter: TokenCounter, history: History, visible_from: int
-) -> list[Candidate]:
-    """Showing what changed since the agent saw the subject last, where that is shorter."""
-    settings = config.delta
-    if not settings.enabled or any(m.part.id not in history.shown for m in subject.members):
-        return []
-    seen = [history.shown[m.part.id] for m in subject.members]
-    keyframe = min(s.keyframe for s in seen)
-    is_visible, step = keyframe >= visible_from, keyframe + 1
-    if all(s.digest == m.part.digest for s, m in zip(seen, subject.members, strict=True)):
-        text = f"unchanged since step {step}"
-        if is_visible:  # what the agent still sees need not be named
-            return [Candidate(Level.DELTA, 0, 1.0, text, tuple)]
-        return [_line(subject, text, Level.REFERENCE, 0.3, counter)]
-    part = subject.part
-    base = history.base.get(part.id)
-    too_often = seen[0].deltas + 1 >= settings.keyframe_every
-    if base is None or subject.sheet is None or len(seen) > 1 or too_often:
-        return []
-    delta = make_delta(base, part)
-    if delta is None:
-        return []
-    sheet = Sheet(subject.label, render_delta(delta, base, part, since=step), counter, Relevance(""))
-    if sheet.full_tokens > settings.max_share * subject.tokens:
-        return []
-    retained = 1.0 if is_visible and tells_all(base, part) else UNSEEN_BASE_RETAINED
-    why = f"changes since step {step}"
-    return [
-        Candidate(Level.DELTA, sheet.full_tokens, retained, why, lambda: (TextBlock(text=sheet.full_text),))
-    ]

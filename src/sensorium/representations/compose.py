@@ -43,10 +43,14 @@ def compose(
     """
     budget = config.observation
     fixed = prompt.instruction_tokens + prompt.actions_tokens
-    limit = min(budget.state_limit, budget.max_tokens - fixed)
+    limit = allowed = min(budget.state_limit, budget.max_tokens - fixed)
     visible_from = len(history.steps) if config.context_management.drop_full_history else 0
     while True:
         state = selection.state(limit, visible_from)
+        over = _cost(prompt, state, counter) - allowed
+        if over > 0 and limit > 0:  # texts cost a little more joined to the head than by themselves
+            limit = max(0, limit - over)
+            continue
         turns, first = _earlier(prompt, state.blocks, history, config, counter)
         if first <= visible_from or not _leans_on_hidden(state.picked, history, first):
             break
@@ -103,6 +107,13 @@ def build_prompt(
             return Prompt(opening, (*head, block), instruction, actions)
         lines = lines[1:]  # the oldest goes first
     return Prompt(opening, tuple(head), instruction, 0)
+
+
+def _cost(prompt: Prompt, state: State, counter: TokenCounter) -> int:
+    """By how much the state makes the prompt longer."""
+    message = Message(role="user", content=(*prompt.head, *state.blocks))
+    tokens = count_messages(counter, [*prompt.opening, message])
+    return tokens - prompt.instruction_tokens - prompt.actions_tokens
 
 
 def _earlier(
@@ -164,7 +175,12 @@ def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: 
         retained, why = kept / max(1, count), f"{kept} of {count} lines"
     if member is not subject.members[0]:
         why = f"with its cell{f': {why}' if why else ''}"
-    is_whole = level is Level.FULL and not subject.is_limited
+    within = subject.within_limits
+    if within < 1.0 and level in (Level.FULL, Level.SUMMARY):
+        if member.part.text is not None:  # of a table, the profile of its columns speaks of all rows
+            retained *= within
+        why = f"{f'{why}, ' if why else ''}limits of its kind leave {within:.1%} of it"
+    is_whole = level is Level.FULL and within >= 1.0
     return Entry(
         part_id=member.part.id,
         modality=member.part.modality,

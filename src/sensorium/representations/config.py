@@ -80,8 +80,9 @@ class ImageConfig(Config):
     max_size_kb: float = Field(default=512.0, gt=0.0)
     """Size of the encoded picture, kilobytes of 1,024 bytes, base64 not counted; met by measured re-encoding
     and scaling."""
-    encoding: Literal["base64", "url"] = "base64"
-    """Embed pictures, or send references that the client loads on demand."""
+    encoding: Literal["base64", "url", "words"] = "base64"
+    """Embed pictures, send references that the client loads on demand, or say in words what is known of them,
+    for models that take no pictures."""
     quality: int = Field(default=85, ge=1, le=100)
     """JPEG quality to begin with."""
     max_side_px: int = Field(default=2048, ge=16)

@@ -37,6 +37,8 @@ class Trace(NamedTuple):
     representation: Representation
     blocks: Mapping[str, tuple[AnyBlock, ...]]
     config: PipelineConfig
+    latencies: Mapping[str, Sequence[float]]
+    """Modality -> milliseconds that extraction took for each part, 0 from the cache."""
 
     def shown(self, part_id: str) -> tuple[AnyBlock, ...]:
         """The blocks that show a part; empty for one that was dropped."""
@@ -207,7 +209,7 @@ class ObservationPipeline:
             related = []
         weighted = part_weights(subjects, related, seen=past.met, kinds=weights or {})
         root = common_root(observation)
-        selection = Selection(subjects, weighted, root, past, self.config, self.counter)
+        selection = Selection(subjects, weighted, root, past, self.config, self.counter, self._serve)
         representation, blocks = compose(
             selection, prompt, past, self.config, self.counter, notes=report.notes
         )
@@ -219,7 +221,8 @@ class ObservationPipeline:
             }
         )
         done = representation.model_copy(update={"account": account})
-        return Trace(observation, report.features, done, blocks, self.config)
+        latencies = {str(kind): ms for kind, ms in report.latencies(observation.parts).items()}
+        return Trace(observation, report.features, done, blocks, self.config, latencies)
 
 
 def _related(subjects: Sequence[Subject], relevance: Relevance, features: FeatureMap) -> list[float]:

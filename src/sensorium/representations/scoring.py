@@ -29,9 +29,12 @@ _COMMON = frozenset(
 )
 
 RELEVANCE_GAIN = 8.0
-"""A segment with every word of the task counts 1 + this many times as much as one with none."""
+"""A segment that shares words with the task counts up to 1 + this many times as much as one with none ..."""
+MATCH_GAIN = 60.0
+"""... and up to this many times more when it has nearly all of them: it is what the task asks for."""
 ALARM_GAIN = 2.5
-"""A line that speaks of an error or a warning."""
+"""A line that speaks of an error or a warning, unless its document gave it weight for that already."""
+_STRONG = 2.0
 
 
 @lru_cache(maxsize=65_536)
@@ -117,19 +120,20 @@ class Relevance:
 def scores(document: Document, relevance: Relevance) -> list[float]:
     """Value of every segment: what its document's layout says, times what is found in its text.
 
-    ``weight * information * novelty * (1 + 8 relevance) * alarm``, where novelty is ``count ** -0.7`` for a
-    line whose shape occurs `count` times in the document, and the first of its shape counts full.
+    ``weight * information * novelty * (1 + 8 r + 60 r^4) * alarm`` with the relevance r, where novelty is
+    ``count ** -0.7`` for a line whose shape occurs `count` times in the document, ``count ** -0.2`` for the
+    first of them.
     """
     segments = document.segments
     shapes = Counter(shape_of(segment.text) for segment in segments)
     seen: set[str] = set()
-    found = []
-    for segment in segments:
-        found.append(_score(segment, relevance, shapes, seen))
-    return found
+    is_code = bool(document.fence)  # there ``error`` is a name like any other
+    return [_score(segment, relevance, shapes, seen, is_code) for segment in segments]
 
 
-def _score(segment: Segment, relevance: Relevance, shapes: Counter[str], seen: set[str]) -> float:
+def _score(
+    segment: Segment, relevance: Relevance, shapes: Counter[str], seen: set[str], is_code: bool
+) -> float:
     text = segment.text
     if segment.weight <= 0.0:
         return 0.0
@@ -139,8 +143,9 @@ def _score(segment: Segment, relevance: Relevance, shapes: Counter[str], seen: s
         value *= shapes[shape] ** -0.7 if shape in seen else shapes[shape] ** -0.2
         seen.add(shape)
     if not relevance.is_empty:
-        value *= 1.0 + RELEVANCE_GAIN * relevance(text)
-    if _ALARM.search(text):
+        share = relevance(text)
+        value *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
+    if not is_code and segment.weight < _STRONG and _ALARM.search(text):
         value *= ALARM_GAIN
     return value
 

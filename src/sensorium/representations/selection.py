@@ -11,7 +11,7 @@ from sensorium.representations.budget import Choice, choose
 from sensorium.representations.candidates import NOTHING, candidates, drafted, whole
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History, one_line
-from sensorium.representations.subjects import Candidate, Subject
+from sensorium.representations.subjects import Candidate, Serve, Subject
 from sensorium.representations.weights import Weight
 
 SIZE_POWER = 0.6
@@ -58,6 +58,7 @@ class Selection:
         history: What the agent saw before.
         config: Limits.
         counter: Counts tokens.
+        serve: Registers pictures, for ``encoding: url``.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Selection:
         history: History,
         config: PipelineConfig,
         counter: TokenCounter,
+        serve: Serve | None = None,
     ) -> None:
+        self._serve = serve
         self._subjects, self._weights, self._root = subjects, weights, root
         self._history, self._config, self._counter = history, config, counter
 
@@ -93,6 +96,8 @@ class Selection:
         room = limit - self._counter.text(heading) - 1
         picked = self._choose(room - min(TAIL_TOKENS, limit // 8), visible_from)
         picked = self._refill(picked, heading, limit)
+        if all(p.candidate.level in (Level.FULL, Level.DELTA) for p in picked):
+            heading = self._heading(limit, is_guided=False)  # there are no marks to explain
         while True:
             state = self._written(picked, heading)
             if self._cost(state) <= limit or all(p.candidate is NOTHING for p in picked):
@@ -110,7 +115,8 @@ class Selection:
 
     def _choose(self, limit: int, visible_from: int) -> list[Picked]:
         options = [
-            candidates(s, self._config, self._counter, self._history, visible_from) for s in self._subjects
+            candidates(s, self._config, self._counter, self._history, visible_from, self._serve)
+            for s in self._subjects
         ]
         choices = [
             [Choice(c.tokens, _utility(s, w, c)) for c in found]
@@ -125,7 +131,7 @@ class Selection:
     def _refill(self, picked: list[Picked], heading: str, limit: int) -> list[Picked]:
         """Give what is left of the limit to the summaries, the most important first."""
         order = sorted(
-            (at for at, p in enumerate(picked) if p.candidate.level is Level.SUMMARY and p.subject.sheet),
+            (at for at, p in enumerate(picked) if p.candidate.kept is not None and not p.candidate.is_fixed),
             key=lambda at: -picked[at].weight.value,
         )
         left = limit - self._cost(self._written(picked, heading)) - 2
@@ -194,7 +200,8 @@ def _fault(subject: Subject) -> str:
 
 
 def _utility(subject: Subject, weight: Weight, candidate: Candidate) -> float:
-    size: float = max(subject.tokens, 1) ** SIZE_POWER
+    tokens = subject.tokens if subject.sheet is None else subject.sheet.full_tokens
+    size: float = max(tokens, 1) ** SIZE_POWER
     return (0.001 + weight.value) * size * candidate.retained
 
 

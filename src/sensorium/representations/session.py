@@ -5,6 +5,7 @@ from typing import Any
 
 from sensorium.core import ObservationError
 from sensorium.llm.messages import AnyBlock
+from sensorium.metrics import ObservationMeter, ObservationSample
 from sensorium.representations.adaptive import Adaptive, AdaptiveState
 from sensorium.representations.base import Record, Representation
 from sensorium.representations.history import History
@@ -32,6 +33,7 @@ class Session:
         task: The original instruction.
         system: A system prompt.
         state: To go on from (`state`), instead of the beginning.
+        meter: Counts tokens, retained information and latencies; written when the agent has acted.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class Session:
         *,
         system: str = "",
         state: SessionState | None = None,
+        meter: ObservationMeter | None = None,
     ) -> None:
+        self._meter = meter
         self._pipeline = pipeline
         self._state = state or SessionState(task=task, system=system)
         self._adaptive = Adaptive(pipeline.config.adaptive, self._state.adaptive)
@@ -73,6 +77,9 @@ class Session:
             weights=weights,
         )
         self._fetched = []
+        if self._meter is not None:
+            account = self._trace.representation.account.model_dump()
+            self._meter.add(ObservationSample.of_account(account, extraction_ms=self._trace.latencies))
         return self._trace.representation
 
     def fetch(self, arguments: Mapping[str, Any]) -> tuple[AnyBlock, ...]:
@@ -100,6 +107,8 @@ class Session:
         )
         self._state = self._state.model_copy(update={"history": history})
         self._trace = None
+        if self._meter is not None:
+            self._meter.write(len(history.steps))
         if not self._pipeline.config.adaptive.enabled:
             return {}
         return self._adaptive.acted(trace.observation, trace.representation, action, tuple(self._fetched))

@@ -8,7 +8,7 @@ from sensorium.features.extractors.base import FeatureMap, Features
 from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import AnyBlock, TextBlock
 from sensorium.observations.base import Observation, Part
-from sensorium.observations.values import AudioValue, CellValue, ImageValue, OutputValue
+from sensorium.observations.values import AudioValue, CellValue, ImageValue, OutputValue, TableValue
 from sensorium.representations.base import Document, Level, Segment
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.layout.dispatch import lay_out
@@ -36,6 +36,8 @@ class Candidate(NamedTuple):
     write: Callable[[], tuple[AnyBlock, ...]]
     kept: tuple[int, ...] | None = None
     """Kept segments of a summary; None for all."""
+    is_fixed: bool = False
+    """It has more to it than segments, such as a plot, and is not extended when tokens are left."""
 
 
 class Member(NamedTuple):
@@ -68,9 +70,11 @@ class Subject:
         return self.members[0].part
 
     @property
-    def is_limited(self) -> bool:
-        """Whether limits such as `max_lines` cut something off."""
-        return self.sheet is not None and self.tokens > 1.05 * self.sheet.full_tokens
+    def within_limits(self) -> float:
+        """Share of it that limits such as `max_lines` leave, in (0, 1]."""
+        if self.sheet is None or self.tokens <= 1.05 * self.sheet.full_tokens:
+            return 1.0
+        return self.sheet.full_tokens / self.tokens
 
 
 def lay_out_all(observation: Observation, config: PipelineConfig) -> list[Document | None]:
@@ -100,12 +104,13 @@ def build_subjects(
     for group in groups:
         part, document = group[0]
         label = part.id.removeprefix(f"{root}/") if root else part.id
+        heading = label if part.timestamp_s is None else f"{label} at {part.timestamp_s:g} s"
         if document is not None:
-            subjects.append(_of_text(group, label, counter, relevance))
+            subjects.append(_of_text(group, label, heading, counter, relevance))
             continue
         digest = _same_media(part)
         twin = first.setdefault(digest, part.id) if digest else part.id
-        media = _media(part, label, features.get(part.id, {}), config, counter, serve)
+        media = _media(part, heading, features.get(part.id, {}), config, counter, serve)
         tokens = max((candidate.tokens for candidate in media), default=0)
         subjects.append(
             Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
@@ -134,7 +139,9 @@ def _grouped(parts: Sequence[Part], documents: Sequence[Document | None]) -> lis
     return groups
 
 
-def _of_text(group: Sequence[_Laid], label: str, counter: TokenCounter, relevance: Relevance) -> Subject:
+def _of_text(
+    group: Sequence[_Laid], label: str, heading: str, counter: TokenCounter, relevance: Relevance
+) -> Subject:
     part, document = group[0]
     assert document is not None
     members, segments = [Member(part, 0, len(document.segments))], list(document.segments)
@@ -149,11 +156,14 @@ def _of_text(group: Sequence[_Laid], label: str, counter: TokenCounter, relevanc
                 Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
             )
         members.append(Member(output, start, len(segments)))
-    sheet = Sheet(label, document._replace(segments=tuple(segments)), counter, relevance)
+    sheet = Sheet(heading, document._replace(segments=tuple(segments)), counter, relevance)
     whole = sheet.full_tokens
-    raw = part.text
+    raw, value = part.text, part.value
     if raw is not None and len(raw) > len(sheet.full_text):
         whole = counter.text(raw)
+    elif isinstance(value, TableValue):
+        rows = sum(segment.place.startswith("row ") for segment in document.segments)
+        whole = round(whole * max(1.0, value.num_rows / max(1, rows)))
     return Subject(tuple(members), label, sheet, tokens=whole)
 
 
@@ -165,7 +175,7 @@ def _same_media(part: Part) -> str | None:
 
 def _media(
     part: Part,
-    label: str,
+    heading: str,
     features: Mapping[str, Features],
     config: PipelineConfig,
     counter: TokenCounter,
@@ -187,15 +197,15 @@ def _media(
         variants = audio_variants(part, limits.audio, counter, features)
     else:
         return ()
-    heading = f"### {label}"
-    cost = counter.text(heading) + 1
+    title = f"### {heading}"
+    cost = counter.text(title) + 1
     return tuple(
         Candidate(
             v.level,
             v.tokens + cost,
             v.retained,
             v.why,
-            lambda v=v: (TextBlock(text=heading), *v.blocks),  # type: ignore[misc]
+            lambda v=v: (TextBlock(text=title), *v.blocks),  # type: ignore[misc]
         )
         for v in variants
     )

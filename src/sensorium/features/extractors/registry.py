@@ -20,6 +20,7 @@ EXTRACTORS: dict[str, str] = {
     "sentence": f"{_HERE}.sentence:Sentence",
     "entities": f"{_HERE}.entities:Entities",
     "sentiment": f"{_HERE}.sentiment:Sentiment",
+    "summary": f"{_HERE}.model_summary:ModelSummary",
     "code_structure": f"{_HERE}.code_structure:CodeStructure",
     "dependencies": f"{_HERE}.dependencies:Dependencies",
     "image_embedding": f"{_HERE}.image_embedding:ImageEmbedding",

@@ -77,8 +77,9 @@ def image_variants(
       root of the share of its side: half the side, 0.71; a quarter, 0.5.
     - SUMMARY: words alone, when caption or extractors gave any, or when the picture cannot be shown.
 
-    With ``encoding: url``, blocks hold the picture's own address where the original is sent unchanged,
-    otherwise that which `serve` returns; without either the picture is embedded, and `why` says so.
+    With ``encoding: words`` there is only the SUMMARY. With ``encoding: url``, blocks hold the picture's own
+    address where the original is sent unchanged, otherwise that which `serve` returns; without either the
+    picture is embedded, and `why` says so.
 
     Args:
         part: One with an `ImageValue`.
@@ -99,6 +100,8 @@ def image_variants(
     if not isinstance(value, ImageValue):
         raise TypeError(f"{part.id} is {value.kind}, not a picture.")
     description, read = words_of_picture(part, features or {})
+    if config.encoding == "words":
+        return [_told(part, description, read, counter, "")]
     line = line_beside(description, read)
     try:
         shown = _shown(value, config, serve, _Useful(counter, compression_ratio))
