@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sensorium.core import ConfigError, MissingDependencyError, Modality
-from sensorium.features.extractors import desk as desks
+from sensorium.features.extractors import service as services
 from sensorium.features.extractors.base import Features
 from sensorium.features.extractors.config import FeaturesConfig
 from sensorium.features.extractors.report import FeatureReport
@@ -67,9 +67,9 @@ class Counting:
 
 @pytest.fixture(autouse=True)
 def forget_what_is_missing() -> Iterator[None]:
-    desks.MISSING.clear()
+    services.MISSING.clear()
     yield
-    desks.MISSING.clear()
+    services.MISSING.clear()
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_an_extractor_that_takes_too_long(make: Callable[..., FeatureRunner]) ->
     go.set()
     assert done.wait(5)
     for _ in range(100):  # the late result goes to the cache
-        if not runner._desks["slow"]._tickets:
+        if not runner._services["slow"]._pending:
             break
         time.sleep(0.02)
     assert runner.run(parts).features["b"]["slow"].is_cached
@@ -247,7 +247,7 @@ def test_an_extractor_that_never_comes_back_is_left_alone(make: Callable[..., Fe
     assert len(quick.calls) == 4  # the only place is not taken by those that hang
     go.set()
     for _ in range(100):
-        if not runner._desks["hanging"].lane.is_lost:
+        if not runner._services["hanging"].worker.is_lost:
             break
         time.sleep(0.02)
     report = runner.run([text("a", "afterwards")])
@@ -272,8 +272,8 @@ def test_two_that_ask_for_the_same_share_one_extraction(make: Callable[..., Feat
     for thread in threads[1:]:
         thread.start()
     while (
-        runner._desks["counting"]._tickets
-        and next(iter(runner._desks["counting"]._tickets.values())).waiters < 3
+        runner._services["counting"]._pending
+        and next(iter(runner._services["counting"]._pending.values())).waiters < 3
     ):
         time.sleep(0.01)
     go.set()

@@ -18,10 +18,10 @@ from sensorium.features.extractors.attempts import reason_of
 from sensorium.features.extractors.base import Extractor, Features
 from sensorium.features.extractors.cache import FeatureCache
 from sensorium.features.extractors.config import FeaturesConfig
-from sensorium.features.extractors.desk import Desk, Outcome, Ticket
 from sensorium.features.extractors.entry import unpack
 from sensorium.features.extractors.registry import EXTRACTORS, build_extractor, extractor_names
 from sensorium.features.extractors.report import FeatureReport, notes_of
+from sensorium.features.extractors.service import ExtractorService, Outcome, Pending
 from sensorium.observations.base import Part
 
 __all__ = ["FeatureReport", "FeatureRunner"]
@@ -30,19 +30,19 @@ __all__ = ["FeatureReport", "FeatureRunner"]
 class _Asked(NamedTuple):
     """What one extractor was asked, and when."""
 
-    desk: Desk
-    answers: dict[str, Outcome | Ticket]
+    service: ExtractorService
+    answers: dict[str, Outcome | Pending]
     keys: list[dict[str, str]]
     """For every observation: part id -> key of its content, of the parts that the extractor reads."""
     began: float
 
     @property
     def futures(self) -> list[Future[Outcome]]:
-        return [answer.future for answer in self.answers.values() if isinstance(answer, Ticket)]
+        return [answer.future for answer in self.answers.values() if isinstance(answer, Pending)]
 
     @property
     def remaining_s(self) -> float:
-        return max(0.0, self.began + self.desk.timeout_s - time.monotonic())
+        return max(0.0, self.began + self.service.timeout_s - time.monotonic())
 
 
 class FeatureRunner:
@@ -90,12 +90,12 @@ class FeatureRunner:
         self._lock = threading.Lock()
         self._lookups: ThreadPoolExecutor | None = None
         places = threading.Semaphore(config.max_workers or available_cores())
-        self._desks: dict[str, Desk] = {}
+        self._services: dict[str, ExtractorService] = {}
         self._broken: dict[str, str] = {}
         for name, extractor, identity in self._extractors():
-            if name in self._desks:
+            if name in self._services:
                 raise ConfigError(f"Extractor {name!r} is there twice; remove one.")
-            self._desks[name] = Desk(
+            self._services[name] = ExtractorService(
                 extractor,
                 identity,
                 self._cache,
@@ -117,7 +117,7 @@ class FeatureRunner:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the extractors, in the order in which they are reported."""
-        return tuple(self._desks)
+        return tuple(self._services)
 
     def run(self, parts: Sequence[Part]) -> FeatureReport:
         """Extract from one observation; blocks until everything is there or timed out."""
@@ -133,7 +133,7 @@ class FeatureRunner:
         try:
             for one in sorted(asked, key=lambda one: one.remaining_s):
                 if wait(one.futures, timeout=one.remaining_s).not_done:
-                    one.desk.leave_behind()
+                    one.service.leave_behind()
         except BaseException:
             _abandon(asked)
             raise
@@ -155,7 +155,7 @@ class FeatureRunner:
         try:
             for one in sorted(asked, key=lambda one: one.remaining_s):
                 if not await _all_done(one.futures, one.remaining_s):
-                    one.desk.leave_behind()
+                    one.service.leave_behind()
         except asyncio.CancelledError:
             _abandon(asked)
             raise
@@ -167,8 +167,8 @@ class FeatureRunner:
             pool, self._lookups = self._lookups, None
         if pool is not None:
             pool.shutdown(wait=False)
-        for desk in self._desks.values():
-            desk.lane.close()
+        for service in self._services.values():
+            service.worker.close()
         self._cache.close()
 
     def __enter__(self) -> "FeatureRunner":
@@ -199,33 +199,33 @@ class FeatureRunner:
     def _ask(self, observations: Sequence[Sequence[Part]]) -> list[_Asked]:
         self._ensure_own_process()
         asked = []
-        for desk in self._desks.values():
+        for service in self._services.values():
             wanted: dict[str, Part] = {}
             keys: list[dict[str, str]] = []
             for parts in observations:
-                read = {part.id: (_key(part), part) for part in parts if _accepts(desk.extractor, part)}
+                read = {part.id: (_key(part), part) for part in parts if _accepts(service.extractor, part)}
                 wanted.update(read.values())
                 keys.append({part_id: key for part_id, (key, _) in read.items()})
-            asked.append(_Asked(desk, desk.ask(wanted) if wanted else {}, keys, time.monotonic()))
+            asked.append(_Asked(service, service.ask(wanted) if wanted else {}, keys, time.monotonic()))
         return asked
 
     def _reports(
         self, observations: Sequence[Sequence[Part]], asked: Sequence[_Asked]
     ) -> list[FeatureReport]:
-        outcomes = [one.desk.collect(one.answers) for one in asked]
+        outcomes = [one.service.collect(one.answers) for one in asked]
         used: set[tuple[str, str]] = set()
         reports = []
         for index, parts in enumerate(observations):
             features: dict[str, dict[str, Features]] = {part.id: {} for part in parts}
-            milliseconds = dict.fromkeys(self._desks, 0.0)
+            milliseconds = dict.fromkeys(self._services, 0.0)
             hits = misses = 0
             for one, found in zip(asked, outcomes, strict=True):
                 for part_id, key in one.keys[index].items():
-                    is_first = (one.desk.name, key) not in used
-                    used.add((one.desk.name, key))
-                    entry = _features(part_id, one.desk, found[key], is_first)
-                    features[part_id][one.desk.name] = entry
-                    milliseconds[one.desk.name] += entry.seconds * 1000.0
+                    is_first = (one.service.name, key) not in used
+                    used.add((one.service.name, key))
+                    entry = _features(part_id, one.service, found[key], is_first)
+                    features[part_id][one.service.name] = entry
+                    milliseconds[one.service.name] += entry.seconds * 1000.0
                     hits += entry.is_cached
                     misses += not entry.is_cached
             notes = [*notes_of(features), *(f"{n}: unavailable: {why}" for n, why in self._broken.items())]
@@ -272,13 +272,13 @@ def _key(part: Part) -> str:
         return f"{part.modality.value}\x1f{part.id}\x1f{id(part)}"
 
 
-def _features(part_id: str, desk: Desk, outcome: Outcome, is_first: bool) -> Features:
+def _features(part_id: str, service: ExtractorService, outcome: Outcome, is_first: bool) -> Features:
     entry = outcome.entry if is_first else unpack(outcome.packed)
     is_cached = entry is not None and (outcome.is_cached or not is_first)
     return Features(
         part_id=part_id,
-        extractor=desk.name,
-        version=desk.version,
+        extractor=service.name,
+        version=service.version,
         vector=None if entry is None else entry.vector,
         data={} if entry is None else entry.data,
         summary="" if entry is None else entry.summary,
@@ -314,4 +314,4 @@ async def _all_done(futures: Sequence[Future[Outcome]], timeout_s: float) -> boo
 def _abandon(asked: Sequence[_Asked]) -> None:
     """Nobody waits any more: what has not begun is not computed."""
     for one in asked:
-        one.desk.collect(one.answers)
+        one.service.collect(one.answers)

@@ -1,4 +1,4 @@
-"""What a model is asked for a summary, and how its answer is read: a sentence counts when its source holds."""
+"""What a model is asked for a summary, and how its answer is read: sentences are checked by their sources."""
 
 import hashlib
 import re
@@ -41,9 +41,11 @@ _NUMBER = re.compile(
     r"(?<![\w.)\]])[-−](?=\.?\d)|(?:\d{1,3}(?:[,_]\d{3})+(?!\d)|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\d))?"
 )
 _GROUPED = re.compile(r"\d{1,3}(?:[,_]\d{3})+(?!\d)")
+_BLANKS = re.compile(r"[^\S\n]+")
+_BREAKS = re.compile(r"\n\s*")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _MIN_WORDS = 3
-"""So many words of a sentence, none of which stands in the lines it cites, and its citation is not believed."""
+"""A sentence of so many words, none of which stands in the lines it cites, is not believed."""
 
 
 class Sentence(NamedTuple):
@@ -98,6 +100,7 @@ def read_answer(answer: str, lines: Sequence[Line], *, is_cut: bool = False) -> 
         Sentences in their order, without repetitions; empty when there is none.
     """
     text = _THOUGHTS.sub(" ", answer[:_LONGEST_ANSWER]).replace("```", "\n").replace("**", "")
+    text = _BREAKS.sub("\n", _BLANKS.sub(" ", text))  # so that no pattern meets a long run of them
     text = _STOP_BEFORE.sub(r" \2\1 ", text)
     pieces = [
         piece.strip()
@@ -161,9 +164,7 @@ def _sentence(piece: str, lines: Sequence[Line]) -> Sentence | None:
         text = f"{text[:_LONGEST_SENTENCE].rstrip()}..."
     elif text[-1].isalnum():
         text += "."
-    named = [
-        (int(first), int(last or first)) for group in citations for first, last in _PAIR.findall(group)
-    ]
+    named = [(int(first), int(last or first)) for group in citations for first, last in _PAIR.findall(group)]
     inside = sorted({(a, b) for a, b in named if 1 <= a <= b <= len(lines)})
     if not named:
         doubt = "names no lines"

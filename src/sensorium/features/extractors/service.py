@@ -13,7 +13,7 @@ from sensorium.features.extractors.attempts import attempt_each, reason_of
 from sensorium.features.extractors.base import Extractor
 from sensorium.features.extractors.cache import FeatureCache
 from sensorium.features.extractors.entry import Entry, pack, unpack
-from sensorium.features.extractors.lanes import Lane
+from sensorium.features.extractors.worker import Worker
 from sensorium.observations.base import Part
 
 RETRY_S = 600.0
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     is_cached: bool = False
 
 
-class Ticket:
+class Pending:
     """Content that is being computed, and how many wait for it."""
 
     def __init__(self, key: str, part: Part) -> None:
@@ -71,7 +71,7 @@ MISSING = FailureMemory()
 """Extractors that lack a package or a model: known to all runners of this process."""
 
 
-class Desk:
+class ExtractorService:
     """One extractor with its thread. Thread-safe.
 
     Args:
@@ -97,43 +97,43 @@ class Desk:
         self.version = ""
         """Empty until a thread has asked the extractor, which may have to look for its model first."""
         self._identity, self._cache, self._max_batch = identity, cache, max_batch
-        self.lane = Lane(self.name, places, cache.close_thread)
+        self.worker = Worker(self.name, places, cache.close_thread)
         self._failures = FailureMemory()
-        self._tickets: dict[str, Ticket] = {}
+        self._pending: dict[str, Pending] = {}
         self._lock = threading.Lock()
 
-    def ask(self, contents: Mapping[str, Part]) -> dict[str, Outcome | Ticket]:
+    def ask(self, contents: Mapping[str, Part]) -> dict[str, Outcome | Pending]:
         """Look content up, and have the rest computed.
 
         Args:
             contents: Key of the content -> a part with it.
 
         Returns:
-            What is known, and a ticket for everything else; each must be given to `collect`.
+            What is known, and a `Pending` for everything else; each must be given to `collect`.
         """
-        answers: dict[str, Outcome | Ticket] = {}
+        answers: dict[str, Outcome | Pending] = {}
         if self.version:
             answers.update(self._look_up(contents))
         absent = {key: part for key, part in contents.items() if key not in answers}
         missing = MISSING.get(self._identity)
         for key in absent:
             reason = missing or self._failures.get(key)
-            if reason is None and self.lane.is_lost:
+            if reason is None and self.worker.is_lost:
                 reason = "busy with earlier parts, which take longer than its time-out"
             if reason is not None:
                 answers[key] = Outcome(unavailable=reason)
         self._queue({key: part for key, part in absent.items() if key not in answers}, answers)
         return answers
 
-    def collect(self, answers: Mapping[str, Outcome | Ticket]) -> dict[str, Outcome]:
+    def collect(self, answers: Mapping[str, Outcome | Pending]) -> dict[str, Outcome]:
         """Outcomes of all that was asked; what is not there yet is unavailable, and no longer waited for."""
         late = []
         with self._lock:
             for key, answer in answers.items():
-                if isinstance(answer, Ticket):
+                if isinstance(answer, Pending):
                     answer.waiters -= 1
                     if answer.waiters == 0 and answer.future.cancel():
-                        self._tickets.pop(key, None)
+                        self._pending.pop(key, None)
                     if answer.future.cancelled() or not answer.future.done():
                         late.append(key)
         reason = f"took longer than {self.timeout_s:g} s"
@@ -142,12 +142,12 @@ class Desk:
         )
         for key, answer in answers.items():
             if key not in outcomes:
-                outcomes[key] = answer.future.result() if isinstance(answer, Ticket) else answer
+                outcomes[key] = answer.future.result() if isinstance(answer, Pending) else answer
         return outcomes
 
     def leave_behind(self) -> None:
         """Called when an observation timed out: a call that took half of that time or more is left alone."""
-        self.lane.leave_behind(self.timeout_s / 2)
+        self.worker.leave_behind(self.timeout_s / 2)
 
     def _look_up(self, contents: Mapping[str, Part]) -> dict[str, Outcome]:
         names = {f"{self.name}\x1f{self.version}\x1f{key}": key for key in contents}
@@ -160,27 +160,27 @@ class Desk:
                 found[names[name]] = Outcome(packed, entry, is_cached=True)
         return found
 
-    def _queue(self, absent: Mapping[str, Part], answers: dict[str, Outcome | Ticket]) -> None:
+    def _queue(self, absent: Mapping[str, Part], answers: dict[str, Outcome | Pending]) -> None:
         fresh = []
         with self._lock:
             for key, part in absent.items():
-                ticket = self._tickets.get(key)
-                if ticket is None:
-                    ticket = self._tickets[key] = Ticket(key, part)
-                    fresh.append(ticket)
-                ticket.waiters += 1
-                answers[key] = ticket
+                one = self._pending.get(key)
+                if one is None:
+                    one = self._pending[key] = Pending(key, part)
+                    fresh.append(one)
+                one.waiters += 1
+                answers[key] = one
         for start in range(0, len(fresh), self._max_batch):
-            self.lane.submit(partial(self._work, fresh[start : start + self._max_batch]))
+            self.worker.submit(partial(self._work, fresh[start : start + self._max_batch]))
 
-    def _work(self, tickets: Sequence[Ticket]) -> None:
-        """Compute what is still wanted; runs in the lane's thread and never raises."""
+    def _work(self, pending: Sequence[Pending]) -> None:
+        """Compute what is still wanted; runs in the worker's thread and never raises."""
         with self._lock:
-            wanted = {t.key: t for t in tickets if t.future.set_running_or_notify_cancel()}
+            wanted = {t.key: t for t in pending if t.future.set_running_or_notify_cancel()}
         outcomes: dict[str, Outcome] = {}
         try:
             if wanted:
-                outcomes = self._outcomes({key: ticket.part for key, ticket in wanted.items()})
+                outcomes = self._outcomes({key: one.part for key, one in wanted.items()})
         except MissingDependencyError as error:
             MISSING.add(self._identity, reason_of(error))
             outcomes = {key: Outcome(unavailable=reason_of(error)) for key in wanted}
@@ -188,9 +188,9 @@ class Desk:
             outcomes = {key: Outcome(unavailable=reason_of(error)) for key in wanted}
         with self._lock:
             for key in wanted:
-                self._tickets.pop(key, None)
-        for key, ticket in wanted.items():
-            ticket.future.set_result(outcomes[key])
+                self._pending.pop(key, None)
+        for key, one in wanted.items():
+            one.future.set_result(outcomes[key])
 
     def _outcomes(self, contents: Mapping[str, Part]) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}

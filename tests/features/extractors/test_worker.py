@@ -1,8 +1,8 @@
 import threading
 import time
 
-from sensorium.features.extractors import lanes
-from sensorium.features.extractors.lanes import Lane
+from sensorium.features.extractors import worker as workers
+from sensorium.features.extractors.worker import Worker
 
 
 def nothing() -> None:
@@ -10,10 +10,10 @@ def nothing() -> None:
 
 
 def test_work_is_done_in_order_by_one_thread() -> None:
-    lane, done, seen = Lane("x", threading.Semaphore(1), nothing), threading.Event(), []
+    worker, done, seen = Worker("x", threading.Semaphore(1), nothing), threading.Event(), []
     for n in range(20):
-        lane.submit(lambda n=n: seen.append((n, threading.get_ident())))  # type: ignore[misc]
-    lane.submit(done.set)
+        worker.submit(lambda n=n: seen.append((n, threading.get_ident())))  # type: ignore[misc]
+    worker.submit(done.set)
     assert done.wait(5)
     assert [n for n, _ in seen] == list(range(20))
     assert len({thread for _, thread in seen}) == 1
@@ -33,9 +33,9 @@ def test_no_more_places_than_there_are() -> None:
         done.release()
 
     for n in range(5):
-        lane = Lane(f"lane-{n}", places, nothing)
-        lane.submit(work)
-        lane.submit(work)
+        worker = Worker(f"worker-{n}", places, nothing)
+        worker.submit(work)
+        worker.submit(work)
     for _ in range(10):
         assert done.acquire(timeout=5)
     assert max(most) <= 2
@@ -48,31 +48,31 @@ def test_work_that_hangs_is_left_behind_and_counted_back() -> None:
         threading.Event(),
         threading.Event(),
     )
-    lane = Lane("x", places, nothing)
+    worker = Worker("x", places, nothing)
 
     def hang() -> None:
         started.set()
         go.wait(10)
 
-    lane.submit(hang)
-    lane.submit(after.set)
+    worker.submit(hang)
+    worker.submit(after.set)
     assert started.wait(5)
-    lane.leave_behind(60.0)  # not for so long yet
+    worker.leave_behind(60.0)  # not for so long yet
     assert not after.wait(0.05)
-    lane.leave_behind(0.0)
+    worker.leave_behind(0.0)
     assert after.wait(5)  # another thread has gone on, in the place that was given back
-    assert not lane.is_lost
+    assert not worker.is_lost
     started.clear()
-    lane.submit(hang)
+    worker.submit(hang)
     assert started.wait(5)
-    lane.leave_behind(0.0)
-    assert lane.is_lost
+    worker.leave_behind(0.0)
+    assert worker.is_lost
     later = threading.Event()
-    lane.submit(later.set)
+    worker.submit(later.set)
     assert not later.wait(0.05)  # nothing more is begun
     go.set()
     assert later.wait(5)
-    assert not lane.is_lost
+    assert not worker.is_lost
     for _ in range(100):
         if places._value == 1:
             break
@@ -82,16 +82,16 @@ def test_work_that_hangs_is_left_behind_and_counted_back() -> None:
 
 def test_threads_end_when_idle_or_closed(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     ends = threading.Semaphore(0)
-    lane = Lane("x", threading.Semaphore(1), ends.release)
-    lane.submit(nothing)
-    lane.close()
+    worker = Worker("x", threading.Semaphore(1), ends.release)
+    worker.submit(nothing)
+    worker.close()
     assert ends.acquire(timeout=5)
-    monkeypatch.setattr(lanes, "IDLE_S", 0.01)
+    monkeypatch.setattr(workers, "IDLE_S", 0.01)
     done = threading.Event()
-    lane.submit(done.set)
+    worker.submit(done.set)
     assert done.wait(5)
     assert ends.acquire(timeout=5)
     again = threading.Event()
-    lane.submit(again.set)
+    worker.submit(again.set)
     assert again.wait(5)
-    lane.close()
+    worker.close()

@@ -13,14 +13,14 @@ MAX_LOST = 2
 Work = Callable[[], None]
 
 
-class Lane:
+class Worker:
     """A queue of work for one extractor, and the daemon thread that does it, piece by piece.
 
     A daemon thread does not keep the process alive when an extractor hangs.
 
     Args:
         name: For the name of the thread.
-        places: How many pieces of work all lanes together do at the same time.
+        places: How many pieces of work all workers together do at the same time.
         on_end: Called by each thread when it ends, to release what belongs to it.
     """
 
@@ -28,7 +28,7 @@ class Lane:
         self._name, self._places, self._on_end = name, places, on_end
         self._pending: deque[Work] = deque()
         self._changed = threading.Condition()
-        self._worker: object | None = None
+        self._owner: object | None = None
         self._since: float | None = None
         self._lost = 0
         self._is_closing = False
@@ -51,7 +51,7 @@ class Lane:
         """When the present piece of work has taken so long, let another thread do the others."""
         with self._changed:
             if self._since is not None and time.monotonic() - self._since >= longer_than_s:
-                self._since, self._worker = None, None
+                self._since, self._owner = None, None
                 self._lost += 1
                 self._places.release()
                 self._start_if_needed()
@@ -63,10 +63,10 @@ class Lane:
             self._changed.notify()
 
     def _start_if_needed(self) -> None:
-        if self._pending and self._worker is None and self._lost < MAX_LOST:
-            self._worker = object()
+        if self._pending and self._owner is None and self._lost < MAX_LOST:
+            self._owner = object()
             name = f"sensorium-{self._name}"
-            threading.Thread(target=self._run, args=(self._worker,), name=name, daemon=True).start()
+            threading.Thread(target=self._run, args=(self._owner,), name=name, daemon=True).start()
 
     def _run(self, me: object) -> None:
         try:
@@ -76,7 +76,7 @@ class Lane:
                     self._since = time.monotonic()
                 work()
                 with self._changed:
-                    if self._worker is not me:  # left behind, and back after all
+                    if self._owner is not me:  # left behind, and back after all
                         self._lost -= 1
                         self._start_if_needed()
                         return
@@ -91,6 +91,6 @@ class Lane:
                 if self._is_closing or not self._changed.wait(IDLE_S):
                     if self._pending:
                         break
-                    self._worker = None
+                    self._owner = None
                     return None
             return self._pending.popleft()
