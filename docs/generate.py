@@ -12,9 +12,10 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mkdocs.exceptions import PluginError
 from run_examples import example, extractor_rows, named_constants, printed, said, source, text_of
@@ -22,7 +23,7 @@ from run_examples import example, extractor_rows, named_constants, printed, said
 from sensorium.core import Config
 
 ROOT = Path(__file__).parents[1]
-_REQUEST = re.compile(r"<!-- generate: ([\w-]+)(?: (\S+))? -->")
+_REQUEST = re.compile(r"^( *)<!-- generate: ([\w-]+)(?: (\S+))? -->", re.MULTILINE)
 _METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
 _LOSS = re.compile(r'losses\["(\w+)"\] = ')
 _TRAINERS = ("ppo.py", "dapo.py", "diagnostics.py", "curriculum.py", "training.py")
@@ -33,10 +34,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the tables that a page asks for."""
 
     def fill(match: re.Match[str]) -> str:
-        name, argument = match[1], match[2]
+        indent, name, argument = match[1], match[2], match[3]
         if name not in GENERATORS:
             raise PluginError(f"{page.file.src_uri}: no table {name!r}; there are {', '.join(GENERATORS)}")
-        return GENERATORS[name](*([argument] if argument else []))
+        made = GENERATORS[name](*([argument] if argument else []))
+        return textwrap.indent(made, indent)  # inside a list
 
     return _REQUEST.sub(fill, markdown)
 
@@ -85,7 +87,9 @@ def metric_meanings(room: str) -> str:
     """Every metric of a room with its meaning, also those that training does not write."""
     from sensorium.metrics.names import METRIC_MEANINGS
 
-    rows = [(_code(name), meaning) for name, meaning in METRIC_MEANINGS.items() if name.startswith(f"{room}/")]
+    rows = [
+        (_code(name), meaning) for name, meaning in METRIC_MEANINGS.items() if name.startswith(f"{room}/")
+    ]
     return _table(("metric", "what it says"), rows)
 
 
@@ -98,10 +102,36 @@ def config(target: str) -> str:
     module, _, name = target.partition(":")
     config_type = getattr(importlib.import_module(module), name)
     rows = [
-        (_code(field), _default(info), info.description or "Name of this alternative.")
+        (_code(field), _default(info), _meaning(field, info))
         for field, info in config_type.model_fields.items()
     ]
     return _table(("setting", "default", "meaning"), rows)
+
+
+def _meaning(field: str, info: Any) -> str:
+    if info.description or field == "type":
+        return info.description or "Name of this alternative."
+    default = info.get_default(call_default_factory=True)
+    return (inspect.getdoc(type(default)) or "").split("\n", 1)[0] if isinstance(default, Config) else "–"
+
+
+def fields(target: str) -> str:
+    """Fields of a type that is no config, given as ``module:Class``."""
+    module, _, name = target.partition(":")
+    rows = [
+        (_code(field), _type(info.annotation), info.description or "")
+        for field, info in getattr(importlib.import_module(module), name).model_fields.items()
+        if field != "kind"
+    ]
+    return _table(("field", "type", "meaning"), rows)
+
+
+def _type(annotation: Any) -> str:
+    text = (
+        annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
+    )
+    text = re.sub(r"\b(?:typing|[a-z_]+(?:\.[a-z_]+)+)\.", "", text)
+    return _code(text.replace("str | bool | int | float | None", "Cell").replace(" | ", " or "))
 
 
 def _default(info: Any) -> str:
@@ -271,7 +301,7 @@ def raw_states() -> str:
     from sensorium.observations import read as function
 
     lines = (inspect.getdoc(sys.modules[function.__module__]) or "").split("\n")
-    rows = [(re.split(r"\s{2,}", line, maxsplit=1) + ["what it is"])[:2] for line in lines[2:] if line]
+    rows = [[*re.split(r"\s{2,}", line, maxsplit=1), "what it is"][:2] for line in lines[2:] if line]
     return _table(("raw state", "is read as"), rows)
 
 
@@ -290,6 +320,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
         metrics,
         metric_meanings,
         config,
+        fields,
         sizes,
         tasks,
         scenarios,

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import itertools
 import os
 import re
 import subprocess
@@ -54,7 +55,7 @@ def named_constants(target: str) -> Iterator[tuple[str, str, str]]:
     wanted = chosen.split(",") if chosen else []
     body = ast.parse(inspect.getsource(importlib.import_module(module))).body
     found = {}
-    for statement, following in zip(body, body[1:], strict=False):
+    for statement, following in itertools.pairwise(body):
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             is_told = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
@@ -74,7 +75,9 @@ def text_of(target: str) -> str:
 def said(target: str) -> str:
     """The docstring of ``module:name`` without its sections (arguments, errors)."""
     module, _, name = target.partition(":")
-    text = inspect.getdoc(getattr(importlib.import_module(module), name) if name else importlib.import_module(module))
+    text = inspect.getdoc(
+        getattr(importlib.import_module(module), name) if name else importlib.import_module(module)
+    )
     return re.split(r"\n\n(?:Args|Returns|Raises|Example|Source):", text or "")[0]
 
 
@@ -86,4 +89,4 @@ def extractor_rows() -> Iterator[tuple[str, str, str]]:
         module, _, attribute = target.partition(":")
         kind = getattr(importlib.import_module(module), attribute)
         first, reads = (re.split(r"\n\n", inspect.getdoc(o) or "")[0] for o in (kind, kind.accepts))
-        yield name, first, reads
+        yield name, first, reads.replace("Whether the part ", "What ")

@@ -13,7 +13,9 @@ from sensorium.llm.client import OpenAIChatModel
 from sensorium.llm.messages import Message, TextBlock
 from sensorium.representations import fetch_tool
 
-SYSTEM = "You repair notebooks. Look closer with fetch_part, change a cell with edit_cell, or say what you did."
+SYSTEM = (
+    "You repair notebooks. Look closer with fetch_part, change a cell with edit_cell, or say what you did."
+)
 EDIT_CELL = {
     "type": "function",
     "function": {

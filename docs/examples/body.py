@@ -23,5 +23,7 @@ print(ObservationPipeline(config)(state).messages[-1].text)
 frames = [Source(f"frame {n}", timestamp_s=n / 10) for n in range(20)]  # 10 per second
 words = [Source("start", timestamp_s=0.25), Source("stop", timestamp_s=1.4)]
 parts = read({"camera": frames, "speech": words}).parts
-found = align(parts, at=[0.3, 1.5], tolerance_s=0.5, method="previous")
-print(found)
+aligned = align(parts, at=[0.3, 1.5], tolerance_s=0.5)
+for step, time_s in enumerate((0.3, 1.5)):
+    held = {source: part.text if part else None for source, part in aligned.row(step).items()}
+    print(f"at {time_s} s: {held}, ages {aligned.age_s[step].round(2).tolist()} s")

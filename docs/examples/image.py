@@ -1,4 +1,4 @@
-"""A photo of 4 megapixels, the same one again, and a broken file."""
+"""A photo of 1.6 megapixels, the same one again, and a broken file."""
 
 import io
 
@@ -8,8 +8,8 @@ from PIL import Image
 from sensorium import ObservationPipeline, PipelineConfig, Source
 from sensorium.llm.messages import ImageBlock
 
-noise = np.random.default_rng(0).normal(0, 12, (1600, 2500, 3))
-photo = np.clip(noise + np.linspace(40, 210, 2500)[None, :, None], 0, 255).astype(np.uint8)
+noise = np.random.default_rng(0).normal(0, 12, (1000, 1600, 3))
+photo = np.clip(noise + np.linspace(40, 210, 1600)[None, :, None], 0, 255).astype(np.uint8)
 buffer = io.BytesIO()
 Image.fromarray(photo).save(buffer, "PNG")
 

@@ -14,7 +14,9 @@ from typing import Any
 from sensorium import ObservationPipeline, PipelineConfig, Session
 
 TASK = "Make the regression of price on size work, and report its slope."
-FIT = 'X = np.c_[np.ones(len(houses)), houses["size"]]\ncoef = np.linalg.solve(X.T @ X, X.T @ houses["price"])\ncoef'
+FIT = """X = np.c_[np.ones(len(houses)), houses["size"]]
+coef = np.linalg.solve(X.T @ X, X.T @ houses["price"])
+coef"""
 
 
 def edited(notebook: dict[str, Any], name: str, source: str, *printed: str) -> dict[str, Any]:
@@ -48,7 +50,9 @@ def episode() -> Iterator[tuple[dict[str, Any], str]]:
 def costs(**settings: Any) -> list[tuple[int, int]]:
     """For every step the tokens of the whole prompt, and of the state that is new in it."""
     budget = {"max_tokens": 64_000, "context_window": 128_000}
-    session = Session(ObservationPipeline(PipelineConfig().updated({"observation": budget, **settings})), TASK)
+    session = Session(
+        ObservationPipeline(PipelineConfig().updated({"observation": budget, **settings})), TASK
+    )
     found = []
     for notebook, action in episode():
         account = session.observe({"report.ipynb": notebook}).account
@@ -65,9 +69,9 @@ def main() -> None:
         "whole, history kept": costs(delta={"enabled": False}, context_management=keeps_all),
         "changes, history kept": costs(context_management=keeps_all),
     }
-    print(f"{'prompt (new in it)':<24}" + "".join(f"{f'step {n}':>16}" for n in range(1, 6)))
-    for way, steps in ways.items():
-        print(f"{way:<24}" + "".join(f"{f'{total:,} ({new:,})':>16}" for total, new in steps))
+    print("step" + "".join(f"{way:>26}" for way in ways))
+    for step, row in enumerate(zip(*ways.values(), strict=True), start=1):
+        print(f"{step:>4}" + "".join(f"{f'{total:,} ({new:,})':>26}" for total, new in row))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import io
 import random
 import struct
 import wave
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -75,13 +75,19 @@ def count(messages: tuple[Message, ...]) -> int:
 
 
 def draw_case(number: int, *, max_parts: int = 6, max_lines: int = 14) -> Case:
-    """The case of a number: always the same one."""
-    rng = random.Random(number)
-    observation = draw_observation(rng, max_parts, max_lines)
-    config = _config(rng)
+    """The case of a number: always the same one. Four in a row share state and history."""
+    observation, history = _draw_state(number // 4, max_parts, max_lines)
+    rng = random.Random(f"case {number}")
     task = _text(rng, rng.choice([0, 1, 1, 3]))
     system = _text(rng, rng.choice([0, 0, 1]))
-    return Case(observation, config, task, system, _history(rng, observation, config))
+    return Case(observation, _config(rng), task, system, history)
+
+
+@lru_cache(maxsize=2)
+def _draw_state(number: int, max_parts: int, max_lines: int) -> tuple[Observation, History]:
+    rng = random.Random(number)
+    observation = draw_observation(rng, max_parts, max_lines)
+    return observation, _history(rng, observation)
 
 
 def draw_observation(rng: random.Random, max_parts: int = 6, max_lines: int = 14) -> Observation:
@@ -178,13 +184,12 @@ def _config(rng: random.Random) -> PipelineConfig:
     )
 
 
-def _history(rng: random.Random, observation: Observation, config: PipelineConfig) -> History:
+def _history(rng: random.Random, observation: Observation) -> History:
     """Steps in which the same state, or a slightly different one, was shown."""
     past = History()
     if rng.random() < 0.5:
         return past
-    budget = config.observation.model_copy(update={"max_tokens": 4000, "context_window": None})
-    generous = ObservationPipeline(config.model_copy(update={"observation": budget}), counter=COUNTER)
+    generous = ObservationPipeline(PipelineConfig(), counter=COUNTER)
     for _ in range(rng.randint(1, 3)):
         parts = tuple(
             part.model_copy(update={"value": draw_value(rng, part.value.kind)})
@@ -194,9 +199,12 @@ def _history(rng: random.Random, observation: Observation, config: PipelineConfi
         )
         before = Observation(parts=parts)
         shown = generous(before, task="t", history=past)
-        kept = before if rng.random() < 0.8 else None
         past = past.after(
-            _text(rng, 1), shown, observation=kept, outcome=_text(rng, 2), reward=rng.choice([None, 1.0])
+            _text(rng, 1),
+            shown,
+            observation=before if rng.random() < 0.8 else None,
+            outcome=_text(rng, 2),
+            reward=rng.choice([None, 1.0]),
         )
     return past
 

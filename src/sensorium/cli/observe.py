@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sensorium.representations.config import PipelineConfig
     from sensorium.representations.pipeline import ObservationPipeline, Trace
 
+PAGE_EXTRACTORS = ("code_structure", "dependencies", "sound_events")
+"""What a page shows of features when no others are asked for: those that need no model."""
 EXAMPLES = """examples:
   sensorium observe report.ipynb --task "Why does the regression fail?"
   sensorium observe src/ data.csv chart.png --max-tokens 2000 --html seen.html
@@ -66,7 +68,13 @@ def run(args: argparse.Namespace) -> int:
     files, overrides = _sort_out(args.files, args.overrides)
     if args.delta and len(files) != 2:
         raise ConfigError(f"--delta compares two files, found {len(files)}: write OLD NEW --delta.")
-    config = resolve_config(args.config, overrides, args.max_tokens, keep_history=args.delta)
+    config = resolve_config(
+        args.config,
+        overrides,
+        args.max_tokens,
+        keep_history=args.delta,
+        extractors=PAGE_EXTRACTORS if args.html is not None else (),
+    )
     _tolerate_any_text()
     with (
         Console(stderr=True, quiet=args.json).status("Reading, and choosing what to send ..."),
@@ -89,7 +97,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def resolve_config(
-    files: Sequence[Path], overrides: Sequence[str], max_tokens: int | None, *, keep_history: bool = False
+    files: Sequence[Path],
+    overrides: Sequence[str],
+    max_tokens: int | None,
+    *,
+    keep_history: bool = False,
+    extractors: Sequence[str] = (),
 ) -> "PipelineConfig":
     """Defaults, then files, then flags; later wins.
 
@@ -98,13 +111,19 @@ def resolve_config(
         overrides: Flags.
         max_tokens: Of the flag with this name.
         keep_history: Earlier states are sent, unless a file or flag says otherwise.
+        extractors: Run unless a file or flag names others.
 
     Raises:
         ConfigError: A file or setting does not exist or does not fit.
     """
     from sensorium.representations.config import PipelineConfig
 
-    config = PipelineConfig().updated({"context_management": {"drop_full_history": not keep_history}})
+    config = PipelineConfig().updated(
+        {
+            "context_management": {"drop_full_history": not keep_history},
+            "features": {"extractors": list(extractors)},
+        }
+    )
     for path in files:
         config = config.updated(read_yaml(path))
     config = config.updated(parse_overrides(overrides))

@@ -1,5 +1,6 @@
 """What ``sensorium observe`` was given: files, directories and standard input, read into one observation."""
 
+import errno
 import os
 import stat
 import sys
@@ -11,6 +12,7 @@ from sensorium.observations.base import Observation, Part
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.read import read
 from sensorium.observations.source import Source
+from sensorium.observations.terminal import one_line
 from sensorium.observations.values import ProblemValue
 
 STDIN = "-"
@@ -55,8 +57,8 @@ def name_of(file: str) -> str:
 
 
 def printable(name: str) -> str:
-    """A file's name as text that can be stored: bytes that are no UTF-8 are written in hexadecimal."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    """A file's name as one line of text: bytes that are no UTF-8 are written in hexadecimal."""
+    return one_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
 def _raw(file: str, config: ReadConfig, name: str | None) -> Path | Source:
@@ -72,6 +74,8 @@ def _raw(file: str, config: ReadConfig, name: str | None) -> Path | Source:
     """
     if file == STDIN:
         return Source(sys.stdin.buffer.read(config.max_bytes + 1))
+    if not file:
+        raise FileNotFoundError(errno.ENOENT, "the name is empty")
     path = Path(file)
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):

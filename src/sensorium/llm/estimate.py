@@ -124,9 +124,14 @@ class EstimateCounter(RuledCounter):
 
     def text(self, text: str) -> int:
         """Tokens of a text, rounded up; 0 of an empty one. It is counted and remembered by lines."""
-        lines = text.splitlines(keepends=True)
-        are_short = len(text) <= SHORT_CHARS or len(max(lines, key=len)) <= SHORT_CHARS
-        units = sum(map(self._short if are_short else self._remembered, lines))
+        if "\r" in text:
+            text = text.replace("\r\n", "\n")  # either is one piece
+        if "\n" not in text:
+            units = self._remembered(text)
+        else:
+            lines = text.split("\n")
+            are_short = len(text) <= SHORT_CHARS or max(map(len, lines)) <= SHORT_CHARS
+            units = sum(map(self._short if are_short else self._remembered, lines)) + _UNIT * (len(lines) - 1)
         if self._scale != 1.0:
             units = round(units * self._scale)
         return -(-units // _UNIT)

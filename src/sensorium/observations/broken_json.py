@@ -1,4 +1,4 @@
-"""JSON that the standard parser refuses: cut off, nested without end, or wrong in one place."""
+"""JSON that the standard parser cannot read: cut off, nested without end, wrong in one place, too large."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _WORDS = {
     "-Infinity": "-Infinity",
 }
 _WORD = re.compile(r"true|false|null|NaN|-?Infinity")
-_STEP = re.compile(r'[\[\]{}"]')
+_STEP = re.compile(r'[\[{]+|[\]}]+|"')
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = decoder.scanstring  # type: ignore[attr-defined]
 MAX_DIGITS = 4000
 """Digits of a number that Python turns into an integer; more are kept as text."""
@@ -35,15 +35,17 @@ class Saved(NamedTuple):
     """Where, from 1."""
     is_empty: bool = False
     """Nothing could be read, not even a part."""
+    is_cut: bool = False
+    """It holds more values than were to be read; what is behind them was not looked at."""
 
 
-def save_json(text: str, *, max_depth: int) -> Saved:
+def save_json(text: str, *, max_depth: int, max_items: int | None = None) -> Saved:
     """Read JSON as far as it goes, without recursion.
 
-    Containers deeper than `max_depth` are replaced by ``<nested deeper>``. At the first mistake or at the end
-    of a text that was cut off, everything that was read so far is returned.
+    Containers deeper than `max_depth` are replaced by ``<nested deeper>``. At the first mistake, at the end
+    of a text that was cut off, or after `max_items` values, everything that was read so far is returned.
     """
-    reader = _Reader(text, max_depth)
+    reader = _Reader(text, max_depth, max_items)
     what: str | None = None
     try:
         reader.run()
@@ -52,7 +54,7 @@ def save_json(text: str, *, max_depth: int) -> Saved:
         line = text.count("\n", 0, position) + 1
         column = position - text.rfind("\n", 0, position)
         return Saved(reader.root[0] if reader.root else None, what, line, column, not reader.root)
-    return Saved(reader.root[0], None)
+    return Saved(reader.root[0], None, is_cut=bool(reader.open))
 
 
 class _MistakeError(Exception):
@@ -62,8 +64,9 @@ class _MistakeError(Exception):
 
 
 class _Reader:
-    def __init__(self, text: str, max_depth: int) -> None:
+    def __init__(self, text: str, max_depth: int, max_items: int | None) -> None:
         self.text = text
+        self.left = len(text) if max_items is None else max_items
         self.at = 0
         self.max_depth = max_depth
         self.root: list[Any] = []
@@ -73,6 +76,8 @@ class _Reader:
     def run(self) -> None:
         self._value(self.root, None)
         while self.open:
+            if self.left <= 0:
+                return
             target, closing = self.open[-1]
             character = self._peek()
             if character == closing:
@@ -120,6 +125,7 @@ class _Reader:
         return str(value)
 
     def _value(self, target: list[Any] | dict[str, Any], key: str | None) -> None:
+        self.left -= 1
         character = self._peek()
         value: Any
         if character in ("[", "{") and character:
@@ -152,10 +158,13 @@ class _Reader:
             if match.group() == '"':
                 self._string()
                 continue
-            depth += 1 if match.group() in "[{" else -1
-            self.at += 1
-            if depth == 0:
+            length = match.end() - self.at
+            is_opening = match.group()[0] in "[{"
+            if not is_opening and length >= depth:
+                self.at += depth
                 return
+            depth += length if is_opening else -length
+            self.at = match.end()
         raise _MistakeError("a container is not closed", begin)
 
 

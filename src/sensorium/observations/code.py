@@ -1,5 +1,6 @@
 """Source code with the state of its execution: cursor, faults, variables, stack trace, tests, tools."""
 
+import re
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -23,6 +24,10 @@ from sensorium.observations.values import CaseResult, CodeFault, CodeValue, Prob
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_CODING = re.compile(
+    rb"(?:[^\n]*\n)?[ \t\f]*(?:#|//|/\*|--|;|%)[^\n]*?coding[:=][ \t]*"
+    rb"((?:latin|iso|cp|windows|koi8|gb|big5|euc|shift|mac)[-\w]{0,20})"
+)
 MAX_FAULTS = 20
 """Faults kept of one file: the first ones, which cause the others."""
 MAX_VARIABLES = 500
@@ -77,6 +82,7 @@ def read_code(
         One code part; for bytes that are not text a part with a problem.
     """
     state = state or CodeState()
+    raw = _declared(raw) if isinstance(raw, bytes) else raw
     decoded = decode(raw, max_bytes=(config or ReadConfig()).max_bytes)
     if decoded.is_binary:
         problem = ProblemValue(
@@ -104,6 +110,17 @@ def read_code(
         tools=tuple(decode(str(tool)).text for tool in state.tools),
     )
     return [Part(id=part_id, modality=Modality.CODE, value=value, notes=tuple(notes))]
+
+
+def _declared(raw: bytes) -> str | bytes:
+    """Code in the encoding that its first or second line names, as Python's ``coding:`` and Emacs do."""
+    found = _CODING.match(raw[:400])
+    if found is None or raw.isascii():
+        return raw
+    try:
+        return raw.decode(found.group(1).decode("ascii"))
+    except (LookupError, ValueError):
+        return raw
 
 
 def find_faults(text: str, language: str | None) -> tuple[CodeFault, ...]:

@@ -56,7 +56,7 @@ def parts_of_kind(
         case "notebook":
             from sensorium.observations.notebook import read_notebook
 
-            return read_notebook(raw, part_id=part_id, config=config)
+            return read_notebook(raw, part_id=part_id, config=config, is_cut=source.is_cut)
         case "table" | "workbook":
             from sensorium.observations.table import read_table
 
@@ -93,7 +93,14 @@ def _text_parts(
             raw, part_id=part_id, config=config, path=path, language=source.language, state=state
         )
     if kind == "structured":
-        return read_structured(raw, part_id=part_id, config=config, path=path, meanings=dict(source.meanings))
+        return read_structured(
+            raw,
+            part_id=part_id,
+            config=config,
+            path=path,
+            meanings=dict(source.meanings),
+            is_cut=source.is_cut,
+        )
     return read_text(raw, part_id=part_id, config=config, path=path)
 
 

@@ -11,6 +11,8 @@ _BOMS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 """The marks of UTF-32 come before those of UTF-16, which they begin with."""
+_WIDE = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
+_BINARY_SHOWN = 64 * 1024
 _CONTROL = bytes(c for c in range(32) if c not in (7, 8, 9, 10, 11, 12, 13, 27))
 _SAMPLE = 8192
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -46,6 +48,9 @@ def decode(raw: str | bytes, *, max_bytes: int | None = None) -> Decoded:
     if isinstance(raw, str):
         text = raw.removeprefix("\ufeff")
     else:
+        is_wide = raw.startswith(_WIDE) or _wide_encoding(raw) is not None
+        if len(raw) > _BINARY_SHOWN and not is_wide and _is_binary(raw):
+            raw = raw[:_BINARY_SHOWN]  # nobody reads it, and decoding what is no text takes seconds
         text, is_binary = _decode_bytes(raw, notes, is_cut=bool(notes))
     return Decoded(_cleaned(text, notes), tuple(notes), is_binary)
 

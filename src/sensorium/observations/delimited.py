@@ -2,14 +2,17 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import decode
 from sensorium.observations.grid import MAX_READ_CELLS, Grid
 from sensorium.observations.text_types import MISSING, typed
 
 _SEPARATORS = ",\t;|"
+_NAMED = re.compile(r'"?sep=([,;|\t])"?')
 _SNIFFED = 64 * 1024
 _NUM_BLOCKS = 16
 """Places behind the beginning of a huge file from which rows are read."""
@@ -52,6 +55,8 @@ def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator:
     """
     head = source.read(min(size, _SNIFFED))
     encoding, notes = _encoding(head, size > len(head))
+    if not encoding.startswith("utf-16") and decode(head).is_binary:
+        raise ValueError(f"not a table: {size:,} bytes of binary data")
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     if size > len(head) and "\n" in text:
         text = text[: text.rindex("\n") + 1]
@@ -73,6 +78,8 @@ class _Reader:
         self._notes: list[str] = []
         self._quoting: int = csv.QUOTE_MINIMAL
         self._is_sample = False
+        self._reaches_end = False
+        """Whether the stretch that is read ends with the file."""
 
     def read(self) -> None:
         limit = min(self._config.max_rows, max(10, MAX_READ_CELLS // max(1, self._dialect.num_columns)))
@@ -118,10 +125,10 @@ class _Reader:
         """
         self._source.seek(start)
         data = self._source.read(num_bytes)
-        reaches_end = start + len(data) >= self._size
+        self._reaches_end = start + len(data) >= self._size
         if start:  # begins in the middle of a line, most likely
             data = data[data.find(b"\n") + 1 :]
-        if not reaches_end and b"\n" in data and not self._encoding.startswith("utf-16"):
+        if not self._reaches_end and b"\n" in data and not self._encoding.startswith("utf-16"):
             data = data[: data.rindex(b"\n") + 1]
         text = data.decode(self._encoding, "replace").removeprefix("\ufeff")
         if "\ufffd" in text:
@@ -147,12 +154,18 @@ class _Reader:
             try:
                 row = next(rows)
             except StopIteration:
+                if taken and self._swallowed(text):
+                    return self._again_unquoted(text, max_rows, taken, is_first)
                 return lines.position, True
             except csv.Error as error:
-                if self._quoting == csv.QUOTE_MINIMAL and "limit" in str(error):
+                is_limit = "limit" in str(error)
+                if is_limit and len(lines.last) > csv.field_size_limit():
+                    row = lines.last.rstrip("\r\n").split(self._dialect.separator)  # one very long cell
+                elif is_limit:
                     return self._again_unquoted(text, max_rows, taken, is_first)
-                self._notes.append(f"lines that cannot be read are left out ({error})")
-                continue
+                else:
+                    self._notes.append(f"lines that cannot be read are left out ({error})")
+                    continue
             if not row or row == [""]:
                 continue
             if self._header is None and is_first and self._dialect.has_header:
@@ -162,6 +175,12 @@ class _Reader:
                 return lines.position, False
             self._add(row, is_first)
             taken += 1
+
+    def _swallowed(self, text: str) -> bool:
+        """Whether the last row holds what follows a quotation mark that is never closed."""
+        if self._quoting == csv.QUOTE_NONE or not self._reaches_end:
+            return False
+        return any(cell.count("\n") >= 3 for cell in self._rows[-1]) and text.count('"') % 2 == 1
 
     def _again_unquoted(self, text: str, max_rows: int, taken: int, is_first: bool) -> tuple[int, bool]:
         self._quoting = csv.QUOTE_NONE
@@ -216,6 +235,7 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self._text = text
         self.position = 0
+        self.last = ""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -227,7 +247,8 @@ class _Lines:
         end = self._text.find("\n", start) + 1 or len(self._text)
         self.position = end
         line = self._text[start:end]
-        return line.replace("\r", " ") if "\r" in line[:-2] else line
+        self.last = line.replace("\r", " ") if "\r" in line[:-2] else line
+        return self.last
 
 
 def sniff(text: str, separator: str | None = None) -> Dialect:
@@ -239,6 +260,8 @@ def sniff(text: str, separator: str | None = None) -> Dialect:
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     skipped = 0
+    if (named := _NAMED.fullmatch(lines[0])) is not None:  # as Excel writes it
+        skipped, separator = 1, named.group(1)
     while skipped < len(lines) - 1 and lines[skipped].lstrip().startswith("#"):
         skipped += 1
     body = "\n".join(lines[skipped : skipped + 200])

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+from sensorium.observations.plain import MORE
 from sensorium.observations.units import given_meaning, guess_meaning, guess_unit
 from sensorium.observations.values import FieldNote
 
@@ -99,6 +100,8 @@ def describe_fields(
         is_list = type(container) is list
         inside: list[tuple[_Stats, Any]] = []
         for key, value in zip(repeat("[]"), container, strict=False) if is_list else container.items():
+            if value is MORE:
+                continue
             child = stats.child(key)
             if child is None:
                 continue

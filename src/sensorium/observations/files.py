@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.terminal import encodable
+from sensorium.observations.terminal import encodable, one_line
 from sensorium.observations.values import ProblemValue
 
 IGNORED = frozenset(
@@ -72,6 +72,13 @@ class Content(NamedTuple):
     """Bytes of the whole file."""
     problem: ProblemValue | None = None
     notes: tuple[str, ...] = ()
+    is_packed: bool = False
+    """`data` was unpacked from a ``.gz`` file."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file goes on behind `data`."""
+        return self.size > len(self.data)
 
 
 def list_files(root: Path, config: ReadConfig) -> Listing:
@@ -107,7 +114,7 @@ def _walk(
         return
     directories = []
     for entry in entries:
-        name = encodable(f"{prefix}/{entry.name}" if prefix else entry.name)
+        name = one_line(encodable(f"{prefix}/{entry.name}" if prefix else entry.name))
         if entry.name in IGNORED or entry.name.endswith(".egg-info"):
             listing.passed_over.append((name, "ignored"))
             continue
@@ -173,23 +180,38 @@ def read_content(path: Path, config: ReadConfig) -> Content:
         if size > len(data):
             notes = (f"the first {len(data):,} of {size:,} bytes were read",)
     if data[:2] == b"\x1f\x8b" and path.suffix.lower() in (".gz", ".gzip", ".svgz"):
-        return _unpacked(data, size, config, shown)
+        return unpacked(data, size, config, shown)
     return Content(data, size, None, notes)
 
 
-def _unpacked(data: bytes, size: int, config: ReadConfig, shown: str) -> Content:
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        plain = unpacker.decompress(data, config.max_bytes)
-    except zlib.error as error:
-        what = f"the gzip file is damaged: {error}"
-        return Content(b"", size, ProblemValue(what=what, where=shown, mend="Pack it again."))
+def unpacked(data: bytes, size: int, config: ReadConfig, shown: str) -> Content:
+    """Unpack gzip data up to ``max_bytes``; never raises.
+
+    Args:
+        data: The packed bytes, as many as were read.
+        size: Bytes of the whole packed file.
+        config: Limits.
+        shown: Name of the file, for the problem of a damaged one.
+    """
+    plain, rest = bytearray(), data
     notes: tuple[str, ...] = (f"unpacked from {size:,} bytes",)
-    if unpacker.unconsumed_tail:
-        notes += (f"only the first {len(plain):,} unpacked bytes were read",)
-    elif not unpacker.eof:
-        notes += ("the gzip file is cut off",)
-    return Content(plain, len(plain), None, notes)
+    while rest[:2] == b"\x1f\x8b" and len(plain) < config.max_bytes:  # packed files may be joined
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            plain += unpacker.decompress(rest, config.max_bytes - len(plain))
+        except zlib.error as error:
+            if not plain:
+                what = f"the gzip file is damaged: {error}"
+                return Content(b"", size, ProblemValue(what=what, where=shown, mend="Pack it again."))
+            notes += (f"the gzip file is damaged behind what is shown: {error}",)
+            break
+        rest = unpacker.unconsumed_tail or unpacker.unused_data
+        if unpacker.unconsumed_tail:
+            notes += (f"only the first {len(plain):,} unpacked bytes were read",)
+            return Content(bytes(plain), len(plain) + 1, None, notes, is_packed=True)
+        if not unpacker.eof:
+            notes += ("the gzip file is cut off",)
+    return Content(bytes(plain), len(plain), None, notes, is_packed=True)
 
 
 def _unreadable(error: OSError, shown: str) -> ProblemValue:

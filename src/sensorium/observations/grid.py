@@ -15,6 +15,8 @@ MAX_KEPT_CELLS = 200_000
 """Cells of one table that are kept; of wide tables fewer rows are kept."""
 MAX_READ_CELLS = 4_000_000
 """Cells of one table that its profile is made from."""
+MAX_COLUMNS = 16_384
+"""Columns of one table that are looked at; as many as a workbook can have."""
 _MAX_NAME_CHARS = 200
 
 
@@ -65,6 +67,7 @@ def table_value(
         The value, and notes for the part.
     """
     units, meanings = units or {}, meanings or {}
+    grid = _narrowed(grid)
     names, notes = _unique_names(grid.names)
     measured = []
     for name, values, dtype in zip(names, grid.columns, grid.dtypes, strict=True):
@@ -92,6 +95,18 @@ def table_value(
         is_sample=grid.is_sample,
     )
     return value, (*grid.notes, *notes)
+
+
+def _narrowed(grid: Grid) -> Grid:
+    width = len(grid.names)
+    if width <= MAX_COLUMNS:
+        return grid
+    return grid._replace(
+        names=grid.names[:MAX_COLUMNS],
+        columns=grid.columns[:MAX_COLUMNS],
+        dtypes=grid.dtypes[:MAX_COLUMNS],
+        notes=(*grid.notes, f"the first {MAX_COLUMNS:,} of {width:,} columns were read"),
+    )
 
 
 def _rows(measured: Sequence[Measured], kept: Sequence[int]) -> tuple[tuple[Cell, ...], ...]:

@@ -48,6 +48,7 @@ def read_notebook(
     config: ReadConfig = ReadConfig(),
     timestamp_s: float | None = None,
     importance: float = 1.0,
+    is_cut: bool = False,
 ) -> list[Part]:
     """Read a notebook of nbformat 1 to 4.5.
 
@@ -57,12 +58,13 @@ def read_notebook(
         config: Limits.
         timestamp_s: When it was taken, seconds.
         importance: Weight of all its parts, from 0.
+        is_cut: `raw` is only the beginning of the file.
 
     Returns:
         A part per cell, per output (consecutive prints to one stream are one output), per figure. A
         damaged notebook also has a part ``{part_id}/problem-{i}`` for each thing that is wrong.
     """
-    source = load_notebook(raw, config.max_bytes)
+    source = load_notebook(raw, config.max_bytes, is_cut=is_cut)
     parts: list[Part] = []
 
     def emit(id: str, modality: Modality, value: Any, notes: tuple[str, ...] = ()) -> None:

@@ -23,15 +23,16 @@ class NotebookSource(NamedTuple):
     """Whether the ids of cells come from the file (those of converted notebooks are random)."""
 
 
-def load_notebook(raw: Any, max_bytes: int) -> NotebookSource:
+def load_notebook(raw: Any, max_bytes: int, *, is_cut: bool = False) -> NotebookSource:
     """Read a notebook as far as it can be read; never raises.
 
     Args:
         raw: A mapping (such as nbformat's NotebookNode), or JSON text or bytes.
         max_bytes: Bytes or characters of JSON that are looked at.
+        is_cut: `raw` is only the beginning of the file.
     """
     problems: list[tuple[str, str]] = []
-    notebook = raw if isinstance(raw, Mapping) else _parsed(raw, max_bytes, problems)
+    notebook = raw if isinstance(raw, Mapping) else _parsed(raw, max_bytes, problems, is_cut)
     if not isinstance(notebook, Mapping):
         if not problems:
             problems.append((f"a notebook must be a JSON object, found {type(notebook).__name__}", ""))
@@ -51,15 +52,11 @@ def load_notebook(raw: Any, max_bytes: int) -> NotebookSource:
     return NotebookSource(cells, _language(notebook), problems, has_ids)
 
 
-def _parsed(raw: Any, max_bytes: int, problems: list[tuple[str, str]]) -> Any:
-    is_cut = len(raw) > max_bytes
-    if is_cut:
-        problems.append(
-            (
-                f"the notebook has {len(raw):,} bytes, of which {max_bytes:,} are read",
-                "Raise reading.max_bytes, or clear large outputs.",
-            )
-        )
+def _parsed(raw: Any, max_bytes: int, problems: list[tuple[str, str]], is_cut: bool) -> Any:
+    if is_cut or len(raw) > max_bytes:
+        is_cut = True
+        what = f"the notebook has more than {max_bytes:,} bytes; cells behind them are not read"
+        problems.append((what, "Raise reading.max_bytes, or clear large outputs."))
         raw = raw[:max_bytes]
     text = raw if isinstance(raw, str) else _decoded(bytes(raw), is_cut, problems)
     text = text.removeprefix("\ufeff")

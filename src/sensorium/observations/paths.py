@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.files import Listing, list_files, read_content
+from sensorium.observations.files import FoundFile, Listing, list_files, read_content
 from sensorium.observations.kinds import Kind, kind_of_bytes
 from sensorium.observations.source import Source
 from sensorium.observations.terminal import encodable
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _STREAMED: tuple[Kind, ...] = ("table",)
 """Kinds of which a file larger than ``max_bytes`` is read as a sample."""
 _MAX_LISTED = 200
+_FILE_SHARE = 32
+"""Of a text or table in a directory this part of ``max_bytes`` is read (2 MB by default)."""
+_TOTAL_SHARE = 4
+"""Of the files of a directory together this part of ``max_bytes`` (16 MB by default)."""
+_HEAD = ReadConfig(max_bytes=8_192)
 _LIBRARIES = (
     ".so",
     ".pyd",
@@ -51,29 +56,54 @@ def read_path(reader: "Reader", source: Source, path: Path, part_id: str) -> Non
         _read_file(reader, source, path, name)
         return
     listing = list_files(path, reader.config)
-    binaries: list[tuple[str, str]] = []
-    sources = []
-    for file in listing.files:
-        words = _binary(file.path)
-        if words is None:
-            sources.append(file)
-        else:
-            binaries.append((file.name, words))
-    listing.passed_over.extend(binaries)
+    sources = _chosen(listing, reader.config)
     value = TextValue(text=_listed(listing, {file.name for file in sources}))
     reader.add([Part(id=name, modality=Modality.TEXT, value=value)], source)
     for file in sources:
-        _read_file(reader, source, file.path, f"{name}/{file.name}")
+        limit = max(1, reader.config.max_bytes // _FILE_SHARE)
+        _read_file(reader, source, file.path, f"{name}/{file.name}", limit)
 
 
-def _read_file(reader: "Reader", source: Source, path: Path, part_id: str) -> None:
+def _chosen(listing: Listing, config: ReadConfig) -> list[FoundFile]:
+    """Files with a reader, the small ones first until all together are too much; the rest is passed over."""
+    readable: list[FoundFile] = []
+    for file in listing.files:
+        words = _binary(file.path)
+        if words is None:
+            readable.append(file)
+        else:
+            listing.passed_over.append((file.name, words))
+    total, left = config.max_bytes // _TOTAL_SHARE, config.max_bytes // _TOTAL_SHARE
+    chosen: set[str] = set()
+    for file in sorted(readable, key=lambda file: file.size):
+        cost = min(file.size, config.max_bytes // _FILE_SHARE)
+        if cost <= left or not chosen:
+            left -= cost
+            chosen.add(file.name)
+        else:
+            why = f"{_size(file.size)}; of a directory {_size(total)} are read, small files first"
+            listing.passed_over.append((file.name, why))
+    return [file for file in readable if file.name in chosen]
+
+
+def _read_file(reader: "Reader", source: Source, path: Path, part_id: str, limit: int | None = None) -> None:
+    """Add the parts of a file.
+
+    Args:
+        reader: Takes the parts.
+        source: What is known of it.
+        path: The file.
+        part_id: Its id.
+        limit: Bytes of a text or table that are read when they are fewer than the config's.
+    """
     source = dataclasses.replace(source, raw=path, path=source.path or encodable(path.name))
     config = reader.config
-    head = _head(path)
-    if isinstance(head, bytes) and source.modality in (None, Modality.TABLE):
-        kind, words = kind_of_bytes(head, path.name)
-        is_packed = head[:2] == b"\x1f\x8b"
-        if kind in _STREAMED and not is_packed:
+    head = read_content(path, _HEAD)
+    if limit is not None and _can_be_cut(head.data, path):
+        config = config.model_copy(update={"max_bytes": limit})
+    if head.problem is None and not head.is_packed and source.modality in (None, Modality.TABLE):
+        kind, words = kind_of_bytes(head.data, path.name)
+        if kind in _STREAMED:
             from sensorium.observations.contents import parts_of_kind
 
             reader.add(parts_of_kind(kind, path, source, part_id, config, words), source)
@@ -83,12 +113,14 @@ def _read_file(reader: "Reader", source: Source, path: Path, part_id: str) -> No
         modality = source.modality or Modality.TEXT
         reader.add([Part(id=part_id, modality=modality, value=content.problem)], source)
         return
-    if content.size > len(content.data) and _needs_whole(content.data, path):
+    if content.is_cut and _needs_whole(content.data, path):
         mend = "Raise reading.max_bytes, or make it smaller."
         what = f"the file has {content.size:,} bytes, more than the limit of {config.max_bytes:,}"
         problem = ProblemValue(what=what, where=part_id, mend=mend)
         reader.add([Part(id=part_id, modality=_modality(content.data, path), value=problem)], source)
         return
+    if content.is_cut:
+        source = dataclasses.replace(source, is_cut=True)
     if source.modality is not None:
         from sensorium.observations.contents import parts_of_modality
 
@@ -100,10 +132,15 @@ def _read_file(reader: "Reader", source: Source, path: Path, part_id: str) -> No
 
 def _head(path: Path) -> bytes | None:
     """The first bytes of an ordinary file; None when it cannot or must not be opened."""
-    content = read_content(path, ReadConfig(max_bytes=8_192))
+    content = read_content(path, _HEAD)
     if content.problem is not None:
         return None
     return content.data
+
+
+def _can_be_cut(data: bytes, path: Path) -> bool:
+    kind, _ = kind_of_bytes(data[:8_192], path.name)
+    return kind in ("code", "structured", "table", "text") and not data.startswith(b"PAR1")
 
 
 def _needs_whole(data: bytes, path: Path) -> bool:

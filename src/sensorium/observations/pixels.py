@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sensorium.core import ObservationError
 
@@ -76,7 +76,9 @@ def open_picture(data: bytes, *, max_pixels: int) -> Image.Image:
     try:
         picture = Image.open(io.BytesIO(data), formats=_formats())
     except Image.DecompressionBombError as error:
-        raise ObservationError(f"The picture is too large to be decoded: {error}") from error
+        raise ObservationError(
+            f"The picture is too large to be decoded: at most {max_pixels:,} pixels are ({error})"
+        ) from error
     except Exception as error:  # a hostile header can fail anywhere in a decoder
         raise ObservationError(_unreadable(data, error)) from error
     check_size(picture, max_pixels)
@@ -315,5 +317,7 @@ def _unreadable(data: bytes, error: Exception) -> str:
 
 
 def _short(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):  # its message holds the address of an object in memory
+        return "no known picture format"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 160 else text[:157] + "..."

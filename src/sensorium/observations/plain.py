@@ -18,6 +18,8 @@ from sensorium.observations.decoding import decode
 
 HARD_DEPTH = 150
 """Nesting that is never exceeded, whatever a config says: JSON readers refuse more than 200."""
+MORE = "<more values left out>"
+"""Stands behind the values that were looked at, when there are more."""
 _MAX_INT = 10**300
 _MAX_BYTES = 4096
 _MAX_ARRAY = 10_000
@@ -71,7 +73,7 @@ class _Conversion:
             for key, value in level.items:
                 if self.left <= 0:
                     self._count("cut")
-                    self._put_text(level.target, "...", "<more values left out>")
+                    self._put_text(level.target, "...", MORE)
                     self._close()
                     break
                 self.left -= 1

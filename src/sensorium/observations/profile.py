@@ -263,4 +263,6 @@ def _finite(value: Any) -> float | None:
 
 def _short(text: str) -> str:
     text = encodable(text)
+    if "\0" in text:  # many a server refuses a message that holds one
+        text = text.replace("\0", "\u2400")
     return text if len(text) <= MAX_CELL_CHARS else f"{text[:MAX_CELL_CHARS]}…"

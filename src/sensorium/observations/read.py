@@ -33,7 +33,7 @@ from sensorium.observations.shapes import (
     modality_of_array,
 )
 from sensorium.observations.source import Source
-from sensorium.observations.terminal import encodable
+from sensorium.observations.terminal import encodable, one_line
 from sensorium.observations.values import ProblemValue
 
 _MAX_NESTING = 16
@@ -102,8 +102,11 @@ class Reader:
         """Take parts over with the time and weight of their source, under ids that are still free."""
         for part in parts:
             update: dict[str, Any] = {}
-            if part.id in self._taken:
-                update["id"] = self._free(part.id)
+            name = one_line(part.id)
+            if name in self._taken:
+                name = self._free(name)
+            if name != part.id:
+                update["id"] = name
             if part.timestamp_s is None and source.timestamp_s is not None:
                 update["timestamp_s"] = source.timestamp_s
             if source.importance != 1.0:
@@ -116,6 +119,7 @@ class Reader:
 
     def reserve(self, part_id: str) -> str:
         """A name that no part has or lies in yet."""
+        part_id = one_line(part_id)
         if part_id in self._taken or part_id in self._above:
             return self._free(part_id)
         return part_id
@@ -175,6 +179,13 @@ class Reader:
         """
         from sensorium.observations.contents import parts_of_kind
 
+        if data[:3] == b"\x1f\x8b\x08":
+            from sensorium.observations.files import unpacked
+
+            content = unpacked(data, len(data), self.config, part_id or "the state")
+            if content.problem is None:
+                data, notes = content.data, (*notes, *content.notes)
+                source = dataclasses.replace(source, is_cut=content.is_cut)
         kind, words = kind_of_bytes(data, source.path or part_id)
         if kind in ("text", "structured") and kind_of_text(data) == "notebook":
             kind = "notebook"

@@ -10,6 +10,7 @@ from sensorium.observations.broken_json import save_json
 _DECODER = json.JSONDecoder(strict=False)
 _LOOKAHEAD = 20
 _MAX_DEPTH = 64
+_MAX_ITEMS = 1_000_000
 MAX_ATTEMPTS = 200
 """Places at which reading is taken up again; keeps hostile files from taking quadratic time."""
 
@@ -29,7 +30,7 @@ def closed(text: str) -> Any:
         >>> closed('{"cells": [{"source": "x = 1", "outp')
         {'cells': [{'source': 'x = 1'}]}
     """
-    return save_json(text, max_depth=_MAX_DEPTH).data
+    return save_json(text, max_depth=_MAX_DEPTH, max_items=_MAX_ITEMS).data
 
 
 def salvaged_objects(

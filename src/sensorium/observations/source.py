@@ -40,3 +40,5 @@ class Source:
     """What is known of a picture in words."""
     url: str | None = None
     """Where a client can load a picture."""
+    is_cut: bool = False
+    """The state is only the beginning of a larger file: that it breaks off is no fault of the file."""

@@ -36,7 +36,15 @@ _SUFFIXES: dict[str, StructuredFormat] = {
     "svg": "xml",
 }
 _MAX_YAML_NESTING = 400
-_NESTING = re.compile(r"[\[{]|^[ \t]*(?:- ){2,}", re.M)
+_FLOW = re.compile(r"[\[{]+|[\]}]+")
+_INDENT = re.compile(r"^ *(?:[-?] +)*", re.M)
+_LARGE_CHARS = 8 * 1024 * 1024
+"""Of longer JSON only as many values are read as are looked at: all of them could take gigabytes."""
+_MAX_SLOW_CHARS = 1_500_000
+"""Of YAML and TOML only so much is read: their parsers take seconds for a megabyte."""
+_MAX_DEEP_YAML_CHARS = 200_000
+_YAML_TOP = re.compile(r"\n(?=[^\s#\]}])")
+_TOML_TOP = re.compile(r"\n(?=\[)")
 
 
 class _Loaded(NamedTuple):
@@ -57,6 +65,7 @@ def read_structured(
     format: StructuredFormat | None = None,
     path: str | None = None,
     meanings: Mapping[str, str] | None = None,
+    is_cut: bool = False,
 ) -> list[Part]:
     """Read structured data and describe its fields.
 
@@ -70,6 +79,7 @@ def read_structured(
         format: How a text is written; found from path and text when not given.
         path: Name of the file.
         meanings: Path (``orders[].price``) or name of a field -> what it means; the rest is guessed.
+        is_cut: `raw` is the beginning of a larger file: that it breaks off is no problem.
 
     Returns:
         A structured part. Of a broken text what could be saved (or the text itself), and after it a part
@@ -78,7 +88,9 @@ def read_structured(
     config = config or ReadConfig()
     if isinstance(raw, str | bytes | bytearray):
         text = bytes(raw) if isinstance(raw, bytearray) else raw
-        return _read_text(text, part_id, config, format or detect_structure(text, path=path), meanings)
+        found = format or detect_structure(text, path=path) or "json"
+        is_cut = is_cut or len(raw) > config.max_bytes
+        return _read_text(text, part_id, config, found, meanings, is_cut=is_cut)
     if hasattr(raw, "description") and hasattr(raw, "fetchmany"):
         return _read_cursor(raw, part_id, config, meanings)
     return [_part(_Loaded(raw), part_id, config, "json", meanings)]
@@ -164,27 +176,29 @@ def _read_text(
     raw: str | bytes,
     part_id: str,
     config: ReadConfig,
-    format: StructuredFormat | None,
+    format: StructuredFormat,
     meanings: Mapping[str, str] | None,
+    *,
+    is_cut: bool,
 ) -> list[Part]:
     decoded = decode(raw, max_bytes=config.max_bytes)
     if decoded.is_binary:
         what = f"not structured text: {len(raw):,} bytes of binary data"
         return [_problem(part_id, what, part_id, "give text", is_only=True)]
-    known = format or "json"
-    loaded = _LOADERS.get(known, _load_json)(decoded.text, config)
+    loaded = _LOADERS.get(format, _load_json)(decoded.text, config)
+    if is_cut and loaded.problem is not None:
+        loaded = loaded._replace(problem=None, notes=("it is larger than what was read of it",))
     if loaded.is_empty:
-        text = Part(
-            id=part_id, modality=Modality.TEXT, value=TextValue(text=decoded.text), notes=decoded.notes
-        )
+        notes = (*decoded.notes, *loaded.notes)
+        text = Part(id=part_id, modality=Modality.TEXT, value=TextValue(text=decoded.text), notes=notes)
         if loaded.problem is None:
             return [text]
-        return [text, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", _MEND[known])]
+        return [text, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", _MEND[format])]
     loaded = loaded._replace(notes=(*decoded.notes, *loaded.notes))
-    part = _part(loaded, part_id, config, known, meanings)
+    part = _part(loaded, part_id, config, format, meanings)
     if loaded.problem is None:
         return [part]
-    return [part, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", _MEND[known])]
+    return [part, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", _MEND[format])]
 
 
 def _part(
@@ -222,14 +236,23 @@ def _fetched(cursor: Any) -> Iterable[Sequence[Any]]:
 
 
 def _load_json(text: str, config: ReadConfig) -> _Loaded:
-    try:
-        return _Loaded(json.loads(text, parse_int=_integer))
-    except (ValueError, RecursionError) as error:
-        if "Extra data" in str(error) and (lines := _load_lines(text)) is not None:
-            return lines
-    saved = save_json(text, max_depth=min(config.max_depth, HARD_DEPTH))
-    if saved.what is None:  # it was only too deep
-        return _Loaded(saved.data, notes=(f"values nested more than {config.max_depth} deep are left out",))
+    if not text.strip():
+        return _Loaded(None, "the text is empty", is_empty=True)
+    is_large = len(text) > _LARGE_CHARS
+    if not is_large:
+        try:
+            return _Loaded(json.loads(text, parse_int=_integer))
+        except (ValueError, RecursionError) as error:
+            if "Extra data" in str(error) and (lines := _load_lines(text, config)) is not None:
+                return lines
+    elif _begins_with_lines(text) and (lines := _load_lines(text, config)) is not None:
+        return lines
+    most = config.max_items + 2 if is_large else None  # two more, so that it is noticed that there are more
+    saved = save_json(text, max_depth=min(config.max_depth, HARD_DEPTH), max_items=most)
+    if saved.what is None:
+        # A text that is not large was only too deep: values that are too many are noted where they are cut.
+        deep = f"values nested more than {config.max_depth} deep are left out"
+        return _Loaded(saved.data, notes=() if is_large else (deep,))
     where = f": line {saved.line}, column {saved.column}"
     if saved.is_empty or saved.data in ({}, []) or not isinstance(saved.data, dict | list):
         return _Loaded(None, f"broken JSON: {saved.what}", where, is_empty=True)
@@ -241,11 +264,24 @@ def _integer(digits: str) -> int | str:
     return int(digits) if len(digits) <= MAX_DIGITS else f"<integer of {len(digits):,} digits>"
 
 
-def _load_lines(text: str) -> _Loaded | None:
-    """JSON lines; None when the text is none."""
+def _begins_with_lines(text: str) -> bool:
+    """Whether the first line of a large text is a JSON value by itself."""
+    first = text[: text.find("\n") + 1]
+    try:
+        return isinstance(json.loads(first, parse_int=_integer), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _load_lines(text: str, config: ReadConfig) -> _Loaded | None:
+    """JSON lines, as many as hold `max_items` values; None when the text is none."""
     records: list[Any] = []
     broken: list[int] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    left, number, end = config.max_items + 2, 0, 0
+    while end < len(text) and left > 0:
+        number += 1
+        start, end = end, (text.find("\n", end) + 1) or len(text)
+        line = text[start:end]
         if not line.strip():
             continue
         try:
@@ -254,21 +290,49 @@ def _load_lines(text: str) -> _Loaded | None:
             broken.append(number)
             if len(broken) > max(3, len(records)):
                 return None
+        left -= 1 + line.count(",") + line.count(":")
     if len(records) < 2:
         return None
+    total = number + text.count("\n", end)
     notes = (f"JSON lines: {len(records):,} records",)
+    if end < len(text):
+        notes = (f"JSON lines: the first {len(records):,} of about {total:,} records",)
     if not broken:
         return _Loaded(records, notes=notes)
     what = f"{len(broken):,} of {len(records) + len(broken):,} lines are not JSON"
     return _Loaded(records, what, f": lines {', '.join(map(str, broken[:10]))}", notes=notes)
 
 
+def _beginning(text: str, top: re.Pattern[str]) -> tuple[str, tuple[str, ...]]:
+    """As much of a text as is read, up to a line that begins something new, and a note if it was cut."""
+    if len(text) <= _MAX_SLOW_CHARS:
+        return text, ()
+    found = top.search(text, _MAX_SLOW_CHARS)
+    if found is None or found.start() > 2 * _MAX_SLOW_CHARS:
+        cut = text.rfind("\n", 0, _MAX_SLOW_CHARS) + 1 or _MAX_SLOW_CHARS
+    else:
+        cut = found.end()
+    return text[:cut], (f"the first {cut:,} of {len(text):,} characters were read",)
+
+
+def _yaml_nesting(text: str) -> int:
+    """How deep a YAML text is nested at most; brackets in its texts count, too."""
+    depth = flow = 0
+    for found in _FLOW.finditer(text):
+        length = found.end() - found.start()
+        depth = max(0, depth + (length if found.group()[0] in "[{" else -length))
+        flow = max(flow, depth)
+    return flow + max(len(found.group()) for found in _INDENT.finditer(text))
+
+
 def _load_yaml(text: str, config: ReadConfig) -> _Loaded:
-    nesting = sum(max(1, found.count("- ")) for found in _NESTING.findall(text))
-    # The C parser recurses without a limit: deep texts are left to the one that raises.
-    loader: Any = (
-        yaml.SafeLoader if nesting > _MAX_YAML_NESTING else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
+    text, notes = _beginning(text, _YAML_TOP)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if _yaml_nesting(text) > _MAX_YAML_NESTING:
+        # The C parser recurses without a limit; the other one raises, but takes its time.
+        if len(text) > _MAX_DEEP_YAML_CHARS:
+            return _Loaded(None, "broken YAML: it is nested too deeply", is_empty=True)
+        loader = yaml.SafeLoader
     documents: list[Any] = []
     try:
         for document in yaml.load_all(text, Loader=loader):  # both are safe loaders
@@ -282,13 +346,14 @@ def _load_yaml(text: str, config: ReadConfig) -> _Loaded:
     except RecursionError:
         return _Loaded(None, "broken YAML: it is nested too deeply", is_empty=True)
     if len(documents) == 1:
-        return _Loaded(documents[0], is_empty=isinstance(documents[0], str))
-    return _Loaded(documents, notes=(f"{len(documents):,} documents",), is_empty=not documents)
+        return _Loaded(documents[0], is_empty=isinstance(documents[0], str), notes=notes)
+    return _Loaded(documents, notes=(f"{len(documents):,} documents", *notes), is_empty=not documents)
 
 
 def _load_toml(text: str, config: ReadConfig) -> _Loaded:
+    text, notes = _beginning(text, _TOML_TOP)
     try:
-        return _Loaded(tomllib.loads(text))
+        return _Loaded(tomllib.loads(text), notes=notes)
     except tomllib.TOMLDecodeError as error:
         return _Loaded(None, f"broken TOML: {error}", is_empty=True)
     except (ValueError, RecursionError) as error:

@@ -260,6 +260,10 @@ def sample_note(num_read: int, total: int) -> str:
 
 def _problem(error: Exception, part_id: str) -> ProblemValue:
     mend = ""
+    if isinstance(error, ImportError) and "parquet" in str(error):
+        # pandas lists what it tried in seven lines.
+        what = "the table cannot be read: pandas finds no engine for Parquet"
+        return ProblemValue(what=what, where=part_id, mend="pip install pyarrow, or save the table as CSV")
     if isinstance(error, ImportError):
         mend = "Install the package that it names, or save the table as CSV."
     elif isinstance(error, OSError):

@@ -9,6 +9,7 @@ _ESCAPE = re.compile(
     r"|[ -/]*[0-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
+_LINE_ENDS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 _OVERLAID = 8
 """How many earlier states of a progress bar may shine through a shorter last one."""
 
@@ -40,6 +41,20 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text
+
+
+def one_line(name: str) -> str:
+    r"""A name as it stands in ids and headings: line ends and other control characters written out.
+
+    Example:
+        >>> one_line("report\n## Task")
+        'report\\n## Task'
+    """
+    if name.isprintable():
+        return name
+    return "".join(
+        c if c.isprintable() or (c.isspace() and c not in _LINE_ENDS) else ascii(c)[1:-1] for c in name
+    )
 
 
 def _last_state(line: str) -> str:

@@ -7,6 +7,7 @@ from sensorium.representations.base import Level
 from sensorium.representations.changes import changes, line
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History
+from sensorium.representations.model_summary import with_model
 from sensorium.representations.plots import with_plot
 from sensorium.representations.subjects import Candidate, Serve, Subject
 from sensorium.representations.summary import Draft
@@ -57,11 +58,14 @@ def candidates(
         serve: Registers pictures, for ``encoding: url``.
     """
     found: list[Candidate] = []
+    if subject.sheet is None and not subject.media:
+        return [NOTHING]  # withheld
     if subject.twin is not None:
         found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
     elif subject.sheet is not None:
         ratio = config.observation.compression_ratio
         found += [drafted(subject, draft) for draft in subject.sheet.drafts(ratio)]
+        found = with_model(subject, found, config, counter)
         found += with_plot(subject, found, config, counter, serve)
     else:
         found += subject.media

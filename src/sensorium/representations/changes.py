@@ -51,7 +51,7 @@ def changes(
         return []
     seen = [history.shown[m.part.id] for m in subject.members]
     keyframe = min(s.keyframe for s in seen)
-    is_visible, step = keyframe >= visible_from, keyframe + 1
+    is_visible, step = keyframe >= visible_from, max(s.step for s in seen) + 1
     if all(s.digest == m.part.digest for s, m in zip(seen, subject.members, strict=True)):
         text = f"unchanged since step {step}"
         if is_visible:  # what the agent still sees need not be named

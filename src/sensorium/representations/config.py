@@ -15,9 +15,10 @@ class BudgetConfig(Config):
 
     max_tokens: int = Field(default=8192, ge=1)
     """Tokens of the whole representation; never exceeded."""
-    compression_ratio: float = Field(default=0.1, gt=0.0, le=1.0)
+    compression_ratio: float = Field(default=0.02, gt=0.0, le=1.0)
     """Smallest share of a part's tokens that a summary or thumbnail keeps; a part that would have to be
-    squeezed further becomes a reference. 1 sends parts whole or not at all."""
+    squeezed further becomes a reference. Lines that differ from others by their numbers alone count less: the
+    400 lines of a progress log are not 400 lines' worth. 1 sends parts whole or not at all."""
     context_window: int | None = Field(default=None, ge=1)
     """Window of the model, tokens; `max_tokens` when not given."""
     reserve: float = Field(default=0.2, ge=0.0, lt=1.0)
@@ -135,6 +136,14 @@ class DeltaConfig(Config):
     """Send it whole when its delta costs more than this share of it."""
 
 
+class SummariesConfig(Config):
+    """Section ``summaries``: how summaries by a language model (extractor ``summary``) are shown."""
+
+    unverified: Literal["mark", "omit"] = "mark"
+    """Sentences whose source could not be checked: shown with ``(unverified)``, or left out. A summary in
+    which no sentence could be verified is not used at all."""
+
+
 class AdaptiveConfig(Config):
     """Section ``adaptive``: shares of the budget that follow what was useful."""
 
@@ -154,6 +163,7 @@ class PipelineConfig(Config):
     multimodal: MultimodalConfig = MultimodalConfig()
     context_management: ContextConfig = ContextConfig()
     delta: DeltaConfig = DeltaConfig()
+    summaries: SummariesConfig = SummariesConfig()
     adaptive: AdaptiveConfig = AdaptiveConfig()
     tokens: TokensConfig = EstimateConfig()
     """Whose tokens are counted."""

@@ -18,6 +18,13 @@ class Shown(Record):
     """Step at which it was last shown whole; the agent can follow the changes only if it still sees that."""
     deltas: int = 0
     """Changes sent since then."""
+    changed: int | None = None
+    """Step at which the last of them was sent; None without any."""
+
+    @property
+    def step(self) -> int:
+        """Step since which the agent has known this content."""
+        return self.keyframe if self.changed is None else self.changed
 
 
 class PastStep(Record):
@@ -72,10 +79,9 @@ class History(Record):
             if entry.level is Level.FULL:
                 seen[entry.part_id] = Shown(digest=entry.digest, keyframe=number)
             elif entry.level is Level.DELTA and before is not None:
-                changed = before.digest != entry.digest
-                seen[entry.part_id] = Shown(
-                    digest=entry.digest, keyframe=before.keyframe, deltas=before.deltas + changed
-                )
+                if before.digest != entry.digest:
+                    update = {"digest": entry.digest, "deltas": before.deltas + 1, "changed": number}
+                    seen[entry.part_id] = before.model_copy(update=update)
             else:
                 continue
             if observation is not None and entry.part_id in observation:

@@ -167,9 +167,19 @@ class ObservationPipeline:
             for o, report, task, past in zip(observations, reports, each, pasts, strict=True)
         ]
 
-    def references(self, observation: Observation, *, max_tokens: int = 1024) -> References:
-        """What answers the agent's calls of the fetch tool on an observation (`Trace.observation`)."""
-        return References(observation, self.config, self.counter, max_tokens)
+    def references(self, seen: Trace | Observation, *, max_tokens: int = 1024) -> References:
+        """What answers the agent's calls of the fetch tool.
+
+        Args:
+            seen: What was observed; of an observation alone features are extracted again (or come from the
+                cache), so that a picture that the safety check withholds stays withheld.
+            max_tokens: Most tokens of one answer.
+        """
+        if isinstance(seen, Trace):
+            observation, features = seen.observation, seen.features
+        else:
+            observation, features = seen, self._runner.run(seen.parts).features
+        return References(observation, self.config, self.counter, max_tokens, features)
 
     def close(self) -> None:
         """Stop worker threads and close the cache."""
@@ -226,11 +236,14 @@ class ObservationPipeline:
 
 
 def _related(subjects: Sequence[Subject], relevance: Relevance, features: FeatureMap) -> list[float]:
-    """Relevance of every subject to the task: shared words, and likeness of embeddings."""
+    """Relevance of every subject to the task: by words of it and of its best line, and by embeddings."""
     task = features.get(_TASK_ID, {}).get("sentence")
     found = []
     for subject in subjects:
-        share = relevance(subject.sheet.full_text) if subject.sheet is not None else 0.0
+        share = 0.0
+        if subject.sheet is not None and not relevance.is_empty:
+            best = max((relevance(s.text) for s in subject.sheet.document.segments), default=0.0)
+            share = 0.4 * relevance(subject.sheet.full_text) + 0.6 * best
         own = features.get(subject.part.id, {}).get("sentence")
         if task is not None and own is not None and task.vector is not None and own.vector is not None:
             share = max(share, float(task.vector @ own.vector))

@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 from sensorium.representations.base import Document, Segment
 
@@ -12,14 +13,24 @@ _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DIGITS = re.compile(r"\d+")
 _HARD = re.compile(
-    r"\d[\d.,:/eE+-]*|[A-Za-z]+_\w+|[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|(?<=[a-z,;] )[A-Z][a-z]+"
-    r"|\"[^\"]{1,60}\"|'[^']{1,60}'"
+    r"[a-z]++(?![A-Z_])|"  # plain words are stepped over at once, as an empty group
+    r"(\d[\d.,:/eE+-]*|[A-Za-z]++_\w+|[a-z]++[A-Z]\w*|\b[A-Z]{2,}\b|(?<=[a-z,;] )[A-Z][a-z]+"
+    r"|\"[^\"]{1,60}\"|'[^']{1,60}')"
 )
+_ANY_HARD = re.compile(r"[\dA-Z_\"']")
+_SAYS_ANYTHING = re.compile(r"[^\W_]")
 _ALARM = re.compile(
     r"\b(?:error|exception|traceback|fail(?:ed|ure|s)?|fatal|critical|warn(?:ing)?|assert(?:ion)?\w*|panic|abort(?:ed)?|"
     r"denied|refused|timed? ?out|cannot|can't|unable|invalid|missing|undefined|not found|nan|deprecated)\b",
     re.IGNORECASE,
 )
+_ALARM_PARTS = (
+    "error|exception|traceback|fail|fatal|critical|warn|assert|panic|abort|denied|refused|timeout|time out|"
+    "timed|cannot|can't|unable|invalid|missing|undefined|not found|nan|deprecated"
+)
+_ALARM_WORDS = _ALARM_PARTS.split("|")
+"""What a text must contain to match: most documents have none or few of them."""
+_NONE: frozenset[str] = frozenset()
 _COMMON = frozenset(
     _WORD.findall(
         "a an and are as at be but by can did do does for from had has have how i if in is it its me my "
@@ -37,19 +48,19 @@ ALARM_GAIN = 2.5
 _STRONG = 2.0
 
 
-@lru_cache(maxsize=65_536)
 def terms(text: str) -> frozenset[str]:
     """Words of a text for comparing: lower case, identifiers also taken apart, common words left out."""
-    found: set[str] = set()
-    for word in _WORD.findall(text):
-        low = word.lower()
-        if low not in _COMMON:
-            found.add(_stem(low))
-            if not word.islower() and not word.isdigit():
-                pieces = _CAMEL.split(word)
-                if len(pieces) > 1:
-                    found.update(_stem(piece.lower()) for piece in pieces)
-    return frozenset(found)
+    return frozenset(chain.from_iterable(map(_forms, _WORD.findall(text))))
+
+
+@lru_cache(maxsize=65_536)
+def _forms(word: str) -> tuple[str, ...]:
+    """What one word is compared as: its stem, and those of the words that an identifier is made of."""
+    low = word.lower()
+    if low in _COMMON:
+        return ()
+    pieces = [] if word.islower() or word.isdigit() else _CAMEL.split(word)
+    return (_stem(low), *(_stem(piece.lower()) for piece in pieces if len(pieces) > 1))
 
 
 def _stem(word: str) -> str:
@@ -69,13 +80,21 @@ def _stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
+def _begin(stem: str) -> str:
+    """What every word with this stem contains."""
+    return stem.removesuffix("y")  # ``y`` may have been ``ies``
+
+
 @lru_cache(maxsize=65_536)
 def information(text: str) -> float:
     """What a line says beside words everybody knows, in [0.2, 1]: numbers, names, identifiers, quotations."""
     if not text or text.isspace():
         return 0.02
-    hard = len(set(_HARD.findall(text)))
-    return min(1.0, 0.2 + 0.2 * hard) if any(c.isalnum() for c in text) else 0.05
+    if _SAYS_ANYTHING.search(text) is None:
+        return 0.05
+    if _ANY_HARD.search(text) is None:
+        return 0.2
+    return min(1.0, 0.2 + 0.2 * len(set(_HARD.findall(text)) - {""}))
 
 
 @lru_cache(maxsize=65_536)
@@ -94,16 +113,19 @@ class Relevance:
     """
 
     def __init__(self, task: str, texts: Sequence[str] = ()) -> None:
-        wanted = terms(task)
-        counts: Counter[str] = Counter()
-        if wanted:
-            for text in texts:
-                counts.update(wanted & terms(text))
-        present = (
-            {word: count for word, count in counts.items() if count} if texts else dict.fromkeys(wanted, 1)
-        )
-        self._idf = {word: math.log(1.0 + max(1, len(texts)) / count) for word, count in present.items()}
+        self._begins = {word: _begin(word) for word in sorted(terms(task))}
+        self._found: dict[str, frozenset[str]] = {}
+        if texts:
+            whole = "\n".join(texts).lower()
+            self._begins = {word: begin for word, begin in self._begins.items() if begin in whole}
+        self._wanted = frozenset(self._begins)
+        counts = Counter(chain.from_iterable(map(self._words, texts)))
+        present = {word: counts[word] for word in self._begins if counts[word] or not texts}
+        self._idf = {
+            word: math.log(1.0 + max(1, len(texts)) / max(1, count)) for word, count in present.items()
+        }
         self._total = sum(self._idf.values())
+        self._known: dict[str, float] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -114,7 +136,23 @@ class Relevance:
         """Share of the task's words, weighted by rarity, that the text has: in [0, 1]."""
         if self._total <= 0.0:
             return 0.0
-        return sum(self._idf[word] for word in self._idf.keys() & terms(text)) / self._total
+        share = self._known.get(text)
+        if share is None:
+            words = self._words(text)
+            share = sum(idf for word, idf in self._idf.items() if word in words) / self._total
+            self._known[text] = share
+        return share
+
+    def _words(self, text: str) -> frozenset[str]:
+        """Words of the task that a text has."""
+        if "\n" in text:
+            return frozenset(chain.from_iterable(map(self._words, text.split("\n"))))
+        found = self._found.get(text)
+        if found is None:
+            low = text.lower()
+            is_near = any(begin in low for begin in self._begins.values())  # most lines have none of them
+            found = self._found[text] = terms(text) & self._wanted if is_near else _NONE
+        return found
 
 
 def scores(document: Document, relevance: Relevance) -> list[float]:
@@ -125,31 +163,35 @@ def scores(document: Document, relevance: Relevance) -> list[float]:
     first of them.
     """
     segments = document.segments
-    shapes = Counter(shape_of(segment.text) for segment in segments)
+    shapes = Counter([shape_of(segment.text) for segment in segments])
     seen: set[str] = set()
-    is_code = bool(document.fence)  # there ``error`` is a name like any other
-    return [_score(segment, relevance, shapes, seen, is_code) for segment in segments]
+    alarms: list[str] = []
+    if not document.fence:  # in code ``error`` is a name like any other
+        whole = "\n".join([segment.text for segment in segments]).lower()
+        alarms = [word for word in _ALARM_WORDS if word in whole]
+    return [_score(segment, relevance, shapes, seen, alarms) for segment in segments]
 
 
 def _score(
-    segment: Segment, relevance: Relevance, shapes: Counter[str], seen: set[str], is_code: bool
+    segment: Segment, relevance: Relevance, shapes: Counter[str], seen: set[str], alarms: Sequence[str]
 ) -> float:
     text = segment.text
     if segment.weight <= 0.0:
         return 0.0
     value = segment.weight * information(text)
     shape = shape_of(text)
-    if shapes[shape] > 1:
-        value *= shapes[shape] ** -0.7 if shape in seen else shapes[shape] ** -0.2
+    count = shapes[shape]
+    if count > 1:
+        value *= count**-0.7 if shape in seen else count**-0.2
         seen.add(shape)
     if not relevance.is_empty:
         share = relevance(text)
         value *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
-    if not is_code and segment.weight < _STRONG and _ALARM.search(text):
+    if alarms and segment.weight < _STRONG and _is_alarm(text, alarms):
         value *= ALARM_GAIN
     return value
 
 
-def best_relevance(texts: Iterable[str], relevance: Relevance) -> float:
-    """Relevance of the most relevant of some texts; 0 for none."""
-    return 0.0 if relevance.is_empty else max(map(relevance, texts), default=0.0)
+def _is_alarm(text: str, words: Sequence[str]) -> bool:
+    low = text.lower()
+    return any(word in low for word in words) and _ALARM.search(text) is not None

@@ -15,7 +15,7 @@ from sensorium.representations.subjects import Candidate, Serve, Subject
 from sensorium.representations.weights import Weight
 
 SIZE_POWER = 0.6
-"""A subject of n tokens is worth n to this power: more than a short one, but not in proportion."""
+"""A subject with n tokens of substance is worth n to this power: more than a short one, not in proportion."""
 GUIDE = "(Marks such as [... lines 12-41] and [ref:...] stand for what is left out; fetch_part shows it.)"
 GUIDE_LIMIT = 400
 """Limit below which there is no room for the guide and the list of errors."""
@@ -131,7 +131,7 @@ class Selection:
     def _refill(self, picked: list[Picked], heading: str, limit: int) -> list[Picked]:
         """Give what is left of the limit to the summaries, the most important first."""
         order = sorted(
-            (at for at, p in enumerate(picked) if p.candidate.kept is not None and not p.candidate.is_fixed),
+            (at for at, p in enumerate(picked) if _can_grow(p.candidate)),
             key=lambda at: -picked[at].weight.value,
         )
         left = limit - self._cost(self._written(picked, heading)) - 2
@@ -139,13 +139,11 @@ class Selection:
             if left < 12:
                 break
             p = picked[at]
-            sheet = p.subject.sheet
-            assert sheet is not None
             now = self._counter.text(_text_of(p.candidate.write()))
-            draft = sheet.draft_within(now + left)
-            if draft is not None and draft.tokens > now:
-                left -= draft.tokens - now
-                picked[at] = p._replace(options=[*p.options, drafted(p.subject, draft)], pick=len(p.options))
+            larger = _grown(p, now + left)
+            if larger is not None and larger.tokens > now:
+                left -= larger.tokens - now
+                picked[at] = p._replace(options=[*p.options, larger], pick=len(p.options))
         return picked
 
     def _cost(self, state: State) -> int:
@@ -200,9 +198,23 @@ def _fault(subject: Subject) -> str:
 
 
 def _utility(subject: Subject, weight: Weight, candidate: Candidate) -> float:
-    tokens = subject.tokens if subject.sheet is None else subject.sheet.full_tokens
+    tokens = subject.tokens if subject.sheet is None else subject.sheet.substance
     size: float = max(tokens, 1) ** SIZE_POWER
     return (0.001 + weight.value) * size * candidate.retained
+
+
+def _can_grow(candidate: Candidate) -> bool:
+    return not candidate.is_fixed and (candidate.kept is not None or candidate.extend is not None)
+
+
+def _grown(picked: Picked, limit: int) -> Candidate | None:
+    """The summary that was picked, as long as the limit allows."""
+    sheet = picked.subject.sheet
+    assert sheet is not None
+    if picked.candidate.extend is not None:
+        return picked.candidate.extend(limit)
+    draft = sheet.draft_within(limit)
+    return None if draft is None else drafted(picked.subject, draft)
 
 
 def _one_step_down(picked: Sequence[Picked]) -> list[Picked]:

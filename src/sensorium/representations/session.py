@@ -90,7 +90,7 @@ class Session:
         """
         trace = self._present("fetch a part")
         self._fetched.append(str(arguments.get("ref", "")).removeprefix("ref:"))
-        return self._pipeline.references(trace.observation).call(arguments)
+        return self._pipeline.references(trace).call(arguments)
 
     def acted(self, action: str, *, outcome: str = "", reward: float | None = None) -> dict[str, float]:
         """Record what the agent did on what `observe` showed.

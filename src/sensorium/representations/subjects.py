@@ -38,6 +38,8 @@ class Candidate(NamedTuple):
     """Kept segments of a summary; None for all."""
     is_fixed: bool = False
     """It has more to it than segments, such as a plot, and is not extended when tokens are left."""
+    extend: "Callable[[int], Candidate | None] | None" = None
+    """Gives a longer version of it within so many tokens; None: by segments alone."""
 
 
 class Member(NamedTuple):
@@ -63,6 +65,8 @@ class Subject:
     """Id of an earlier part with the same picture or sound."""
     tokens: int = 0
     """Of the whole, before any limit."""
+    summary: Features | None = None
+    """What a language model said of the first part (extractor ``summary``)."""
 
     @property
     def part(self) -> Part:
@@ -106,7 +110,9 @@ def build_subjects(
         label = part.id.removeprefix(f"{root}/") if root else part.id
         heading = label if part.timestamp_s is None else f"{label} at {part.timestamp_s:g} s"
         if document is not None:
-            subjects.append(_of_text(group, label, heading, counter, relevance))
+            subject = _of_text(group, label, heading, counter, relevance)
+            subject.summary = features.get(part.id, {}).get("summary")
+            subjects.append(subject)
             continue
         digest = _same_media(part)
         twin = first.setdefault(digest, part.id) if digest else part.id
@@ -116,6 +122,12 @@ def build_subjects(
             Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
         )
     return subjects
+
+
+def is_withheld(part: Part, features: Mapping[str, Features]) -> bool:
+    """Whether a picture was not judged safe by the safety check, be it unsafe or not to be judged."""
+    judged = features.get("safety")
+    return judged is not None and isinstance(part.value, ImageValue) and judged.data.get("verdict") != "safe"
 
 
 _Laid = tuple[Part, Document | None]
@@ -183,8 +195,8 @@ def _media(
 ) -> tuple[Candidate, ...]:
     limits = config.multimodal
     if isinstance(part.value, ImageValue):
-        if "safety" in features and features["safety"].data.get("verdict") != "safe":
-            return ()  # also when it could not be judged
+        if is_withheld(part, features):
+            return ()
         variants = image_variants(
             part,
             limits.image,

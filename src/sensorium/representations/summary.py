@@ -1,24 +1,27 @@
 """Summaries without a model: the segments that matter most, in order, with marks for the rest."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from sensorium.llm.base import TokenCounter
 from sensorium.representations.base import Document, Level
-from sensorium.representations.scoring import Relevance, scores
+from sensorium.representations.packing import Packing
+from sensorium.representations.scoring import Relevance, scores, shape_of
 
 SHARES = (0.6, 0.35, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01)
 """Sizes of the summaries that are tried, as shares of the whole part, as far as `compression_ratio` allows.
 What is left of the budget afterwards goes to the chosen ones, so that steps may be coarse."""
 SMALLEST = 40
 """A part of so many tokens or fewer is sent whole or not at all: a summary would not be shorter."""
+SMALLEST_BODY = 16
+"""Tokens that a summary has at least, its heading not counted."""
 PINNED_GAIN = 5.0
 """A pinned segment counts so many times: only what the task asks for by name goes before it."""
-MARK_TOKENS = 9
-"""What a mark for left-out segments costs, about."""
-_MISSES = 60
-"""So many segments in a row that do not fit end the search for smaller ones."""
+_PLACE = re.compile(r"(?P<word>[a-z]+?)s? (?P<low>\d+)(?:-(?P<high>\d+))?")
+"""Places that can be joined: ``line 12``, ``lines 12-41``."""
 
 
 class Draft(NamedTuple):
@@ -47,7 +50,8 @@ class Sheet:
     def __init__(self, label: str, document: Document, counter: TokenCounter, relevance: Relevance) -> None:
         self.document = document
         self._counter, self._relevance = counter, relevance
-        self.heading = f"### {label} ({document.title})" if document.title else f"### {label}"
+        title = document.title.removeprefix(f"{label.rpartition('/')[2]}: ")
+        self.heading = f"### {label}: {title}" if title else f"### {label}"
         self.full_text = self._written(None)
         self.full_tokens = counter.text(self.full_text)
 
@@ -60,6 +64,16 @@ class Sheet:
     def costs(self) -> list[int]:
         """Tokens of every segment, with its line end."""
         return [self._counter.text(segment.text) + 1 for segment in self.document.segments]
+
+    @cached_property
+    def substance(self) -> float:
+        """Tokens as far as they are new: of n lines of one shape, each counts ``n ** -0.7``."""
+        if not self.can_shrink:
+            return self.full_tokens
+        shapes = [shape_of(segment.text) for segment in self.document.segments]
+        counts = Counter(shapes)
+        tokens: float = sum(c * counts[shape] ** -0.7 for c, shape in zip(self.costs, shapes, strict=True))
+        return tokens
 
     @cached_property
     def _overhead(self) -> int:
@@ -77,13 +91,23 @@ class Sheet:
 
         return sorted((i for i in range(len(segments)) if values[i] > 0.0 or segments[i].is_pinned), key=rank)
 
+    @cached_property
+    def _packing(self) -> Packing:
+        return Packing(self.document.segments, self.costs, self._order)
+
+    @cached_property
+    def _total(self) -> float:
+        return sum(self.values) or 1.0
+
     def drafts(self, compression_ratio: float) -> list[Draft]:
-        """The whole document, and summaries from long to short, none below `compression_ratio` of it."""
+        """The whole document, and summaries from long to short, none below that share of its substance."""
         found = [Draft(Level.FULL, self.full_tokens, 1.0, None, "")]
         if not self.can_shrink or compression_ratio >= 1.0:
             return found
-        for share in (*(s for s in SHARES if s > compression_ratio), compression_ratio):
-            draft = self.draft(int(share * self.full_tokens))
+        least = max(int(compression_ratio * self.substance), self._overhead + SMALLEST_BODY)
+        sizes = {int(share * self.full_tokens) for share in SHARES} | {int(0.5 * self.substance), least}
+        smaller = [self.draft(size) for size in sorted(sizes) if size >= least]  # rising: see `Packing`
+        for draft in reversed(smaller):
             if draft is not None and draft.kept != found[-1].kept:
                 found.append(draft)
         return found
@@ -95,11 +119,11 @@ class Sheet:
 
     def draft(self, limit: int) -> Draft | None:
         """The best summary of about so many tokens; None when not even one segment fits."""
-        kept, tokens = self._choose(limit - self._overhead)
+        kept, tokens = self._packing.within(limit - self._overhead)
         count = len(self.document.segments)
         if not kept or len(kept) == count:
             return None
-        retained = sum(self.values[i] for i in kept) / (sum(self.values) or 1.0)
+        retained = sum([self.values[i] for i in kept]) / self._total
         why = f"{len(kept):,} of {count:,} {self.document.unit}"
         return Draft(Level.SUMMARY, self._overhead + tokens, min(retained, 0.999), kept, why)
 
@@ -121,48 +145,6 @@ class Sheet:
     def text(self, draft: Draft) -> str:
         """Write a draft out."""
         return self.full_text if draft.kept is None else self._written(draft.kept)
-
-    def _choose(self, limit: int) -> tuple[tuple[int, ...], int]:
-        """Take segments, each with its parents, while they and the marks between them fit."""
-        segments, costs = self.document.segments, self.costs
-        kept: set[int] = set()
-        used, misses = MARK_TOKENS, 0
-        for position in self._order:
-            if position in kept:
-                continue
-            wanted = self._with_parents(position, kept)
-            price = sum(costs[i] for i in wanted) + MARK_TOKENS * self._new_gaps(wanted, kept, len(segments))
-            if used + price > limit:
-                misses += 1
-                if misses > _MISSES:
-                    break
-                continue
-            misses = 0
-            used += price
-            kept.update(wanted)
-        return tuple(sorted(kept)), used
-
-    def _with_parents(self, position: int, kept: set[int]) -> list[int]:
-        segments = self.document.segments
-        wanted: list[int] = []
-        at: int | None = position
-        while at is not None and at not in kept and at not in wanted:
-            wanted.append(at)
-            parent = segments[at].parent
-            at = parent if parent is not None and 0 <= parent < len(segments) else None
-        return wanted
-
-    @staticmethod
-    def _new_gaps(wanted: Sequence[int], kept: set[int], count: int) -> int:
-        """By how much the number of marks grows when segments are added; it may shrink."""
-        change = 0
-        added: set[int] = set()
-        for i in wanted:
-            before = i == 0 or i - 1 in kept or i - 1 in added
-            after = i == count - 1 or i + 1 in kept or i + 1 in added
-            change += 1 - before - after
-            added.add(i)
-        return change
 
     def _written(self, kept: Sequence[int] | None) -> str:
         document = self.document
@@ -191,9 +173,9 @@ def _with_marks(document: Document, kept: Sequence[int]) -> list[str]:
 def left_out(document: Document, start: int, stop: int) -> str:
     """The mark for segments `start` to `stop` (exclusive): ``[... lines 12-41]``, ``[... 3 rows]``."""
     first, last = document.segments[start].place, document.segments[stop - 1].place
-    word, _, begin = first.partition(" ")
-    same, _, end = last.partition(" ")
-    if not begin or word != same or not end:
+    begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
+    if begin is None or end is None or begin["word"] != end["word"]:
         where = f": {first} to {last}" if first and last and first != last else f": {first}" if first else ""
         return f"[... {stop - start} {document.unit}{where}]"
-    return f"[... {first}]" if begin == end else f"[... {word}s {begin}-{end}]"
+    low, high = begin["low"], end["high"] or end["low"]
+    return f"[... {begin['word']} {low}]" if low == high else f"[... {begin['word']}s {low}-{high}]"

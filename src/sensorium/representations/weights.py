@@ -1,5 +1,6 @@
 """How much every part matters: user weight x kind x relevance to the task x how new it is."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ UNCHANGED_GAIN = 0.5
 """A part that the agent has seen as it is."""
 RELEVANCE_GAIN = 3.0
 """A part that has every word of the task counts 1 + this many times."""
+MOST_IMPORTANT = 1e6
+"""Greatest user weight: more would leave nothing to compare the others by."""
 OLDEST_WEIGHT = 0.5
 """Weight of the oldest part of the observation beside the newest, by timestamp."""
 
@@ -61,7 +64,7 @@ def _weight(
     kinds: Mapping[str, float],
 ) -> Weight:
     part = subject.part
-    value, why = part.importance, []
+    value, why = min(part.importance, MOST_IMPORTANT), []
     if part.importance != 1.0:
         why.append(f"user weight {part.importance:g}")
     if part.is_error:
@@ -111,14 +114,13 @@ def _causes(parts: Iterable[Part]) -> set[str]:
 
 
 def _ages(parts: Sequence[Part]) -> list[float]:
-    """Weight by time, from `OLDEST_WEIGHT` to 1; 1 for parts without a timestamp."""
-    times = [part.timestamp_s for part in parts if part.timestamp_s is not None]
-    low, high = (min(times), max(times)) if times else (0.0, 0.0)
-    if high <= low:
+    """Weight by time, from `OLDEST_WEIGHT` to 1; 1 for parts without a (finite) timestamp."""
+    times = [p.timestamp_s if p.timestamp_s is not None else math.nan for p in parts]
+    known = [time for time in times if math.isfinite(time)]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    if not 0.0 < high - low < math.inf:
         return [1.0] * len(parts)
     return [
-        1.0
-        if part.timestamp_s is None
-        else OLDEST_WEIGHT + (1.0 - OLDEST_WEIGHT) * (part.timestamp_s - low) / (high - low)
-        for part in parts
+        OLDEST_WEIGHT + (1.0 - OLDEST_WEIGHT) * (time - low) / (high - low) if math.isfinite(time) else 1.0
+        for time in times
     ]

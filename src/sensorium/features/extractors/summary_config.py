@@ -18,13 +18,16 @@ class SummaryConfig(Config):
     """Words of a summary; what a model writes beyond them is left out."""
     min_chars: int = Field(default=2_000, ge=0)
     """Characters from which a part is summarised; a shorter one is left alone."""
-    max_input_tokens: int = Field(default=6_000, ge=256)
+    max_input_tokens: int = Field(default=6_000, ge=512)
     """Longest prompt, tokens: the window of the model less `answer_tokens`. A longer part is read in pieces,
     whose summaries are then put together."""
     answer_tokens: int = Field(default=1_024, ge=32)
     """Longest answer."""
     max_pieces: int = Field(default=16, ge=1)
     """Pieces of one part that are read; of a longer part as many, spread evenly from beginning to end."""
+    min_verified: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Share of its sentences that must be verified; a summary below it is not used, and the features say
+    so. 0 takes every summary."""
     max_concurrency: int = Field(default=4, ge=1)
     """Requests under way at the same time."""
     tokens: TokensConfig = EstimateConfig()

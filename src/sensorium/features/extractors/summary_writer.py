@@ -12,6 +12,7 @@ from sensorium.features.extractors.summary_answer import (
     question,
     read_answer,
     shortened,
+    without_repetition,
 )
 from sensorium.features.extractors.summary_config import SummaryConfig
 from sensorium.llm.base import ChatModel, Completion, ContextLengthError, TokenCounter, count_messages
@@ -66,9 +67,18 @@ class SummaryWriter:
 
     async def _write_or_reason(self, task: Task) -> Written | str:
         try:
-            return await self._write(task)
+            written = await self._write(task)
         except (ModelError, FeatureError) as error:
             return str(error)
+        count, least = len(written.sentences), self._config.min_verified
+        doubted = [sentence for sentence in written.sentences if sentence.doubt]
+        if count - len(doubted) >= least * count:
+            return written
+        example = f'"{doubted[0].text[:120]}" {doubted[0].doubt}'
+        return (
+            f"only {count - len(doubted)} of {count} sentences by {self._model.model} could be verified, "
+            f"min_verified is {least:g}; e.g. {example}"
+        )
 
     async def _write(self, task: Task) -> Written:
         words = self._config.max_words
@@ -105,6 +115,7 @@ class SummaryWriter:
         What the model says counts only when it is verified where its pieces were.
         """
         words = self._config.max_words
+        groups = without_repetition(groups)
         sound = [[sentence for sentence in group if not sentence.doubt] for group in groups]
         fallback = shortened(sound if any(sound) else groups, words)
         given = shortened(groups, 4 * words)

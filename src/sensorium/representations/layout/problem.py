@@ -17,6 +17,6 @@ def lay_out_problem(part: Part, config: TextConfig | None = None) -> Document:
     if not isinstance(value, ProblemValue):
         raise TypeError(f"lay_out_problem got a part of kind {value.kind!r}; it lays out problems")
     place = f" ({value.where})" if value.where and value.where != part.id else ""
-    mend = f" To mend: {value.mend}." if value.mend else ""
-    text = f"Could not be read: {value.what}{place}.{mend}"
+    mend = f" To mend: {value.mend.rstrip('. ')}." if value.mend else ""
+    text = f"Could not be read: {value.what.rstrip('. ')}{place}.{mend}"
     return Document(title="problem", segments=(Segment(text, 5.0, is_pinned=True),))

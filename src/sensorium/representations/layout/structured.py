@@ -19,6 +19,8 @@ ONE_LINE = 100
 """Characters up to which an object or list is written on one line."""
 _MAX_SEGMENTS = 50_000
 _STRING_PIECE = 1_000
+_MAX_KEY_CHARS = 200
+"""Names are shown up to here; the whole of a longer one is in the part."""
 _ERROR_WORDS = ("error", "exception", "fail", "fault", "warning", "reason", "critical", "invalid")
 _PLAIN = re.compile(r"[A-Za-z](?:[\w .\-]*\w)?|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?")
 """Text that cannot be taken for something else without quotes."""
@@ -210,7 +212,10 @@ def describe_field(note: FieldNote) -> str:
     if note.missing > 0:
         said.append(f"{max(note.missing * 100, 0.1):.3g} % missing")
     meaning = f"; {note.meaning}" if note.meaning else ""
-    return f"{note.path or '(value)'}: {', '.join(said)}{meaning}"
+    path = note.path or "(value)"
+    if len(path) > 2 * _MAX_KEY_CHARS:
+        path = f"{path[:_MAX_KEY_CHARS]}...{path[-_MAX_KEY_CHARS:]}"
+    return f"{path}: {', '.join(said)}{meaning}"
 
 
 def _number(value: float | str) -> str:
@@ -287,6 +292,8 @@ def _cell(value: Any) -> str:
 
 
 def _key(key: str) -> str:
+    if len(key) > _MAX_KEY_CHARS:
+        key = f"{key[:_MAX_KEY_CHARS]}... ({len(key):,} characters)"
     return key if _PLAIN.fullmatch(key) else encode_basestring(key)
 
 

@@ -33,6 +33,8 @@ def lay_out_table(part: Part, config: TableConfig = TableConfig()) -> Document:
     value = part.value
     if not isinstance(value, TableValue):
         raise TypeError(f"lay_out_table got a part of kind {value.kind!r}; it lays out tables")
+    if len(value.row_numbers) != len(value.rows):  # not numbered, or wrongly
+        value = value.model_copy(update={"row_numbers": tuple(range(len(value.rows)))})
     segments = [Segment(_clean(f"note: {note}"), 2.0, "notes") for note in part.notes]
     is_wide = len(value.columns) > _WIDE
     segments += _grouped(value.columns) if is_wide else _profiles(value)
@@ -76,8 +78,8 @@ def describe_column(column: Column, num_rows: int) -> str:
     said: list[str] = []
     if column.low is not None:
         said.append(f"{_shown(column.low)} to {_shown(column.high)}")
-    if column.quantiles is not None and column.distinct != 1:
-        said.append(f"median {_short(column.quantiles[2])}")
+    if column.quantiles and column.distinct != 1:
+        said.append(f"median {_short(column.quantiles[len(column.quantiles) // 2])}")
     if column.mean is not None and column.distinct != 1:
         spread = f" ± {_short(column.std)}" if column.std is not None else ""
         said.append(f"mean {_short(column.mean)}{spread}")

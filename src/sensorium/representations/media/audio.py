@@ -1,6 +1,7 @@
 """The ways to present a sound: the waveform itself, what was heard in words, or its measures."""
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,7 +114,9 @@ def describe_sound(value: AudioValue) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """``0.5 s``, ``12.4 s``, ``3:07 min``, ``1:02:09 h``."""
+    """``0.5 s``, ``12.4 s``, ``3:07 min``, ``1:02:09 h``; of what is no number ``unknown length``."""
+    if not math.isfinite(seconds):
+        return "unknown length"
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,0 +1,102 @@
+"""Which segments are kept within a limit: taken in order of rank, each with its parents, while they fit."""
+
+from collections.abc import Sequence
+from itertools import compress
+from typing import NamedTuple
+
+from sensorium.representations.base import Segment
+
+MARK_TOKENS = 9
+"""What a mark for left-out segments costs, about."""
+_MISSES = 60
+"""So many segments in a row that do not fit end the search for smaller ones."""
+
+
+class _Stop(NamedTuple):
+    """Where a run met the first segment that did not fit."""
+
+    rank: int
+    """Of that segment."""
+    used: int
+    kept: bytes
+
+
+class Packing:
+    """Packs the segments of one document into any number of limits.
+
+    Runs for different limits go the same way up to the first segment that does not fit. Where that was is
+    remembered, and a run for a larger limit begins there.
+
+    Args:
+        segments: All of the document.
+        costs: Tokens of each.
+        order: Positions in the order in which they are tried; others are only kept as parents.
+    """
+
+    def __init__(self, segments: Sequence[Segment], costs: Sequence[int], order: Sequence[int]) -> None:
+        self._count = count = len(segments)
+        # Places are positions from 1 on. Place 0 and the one behind the last are always kept: nothing is
+        # left out beyond them, and they need no parents.
+        self._costs = (0, *costs, 0)
+        self._parents = [0] * (count + 2)
+        for place, segment in enumerate(segments, start=1):
+            parent = segment.parent
+            if parent is not None and 0 <= parent < count:
+                self._parents[place] = parent + 1
+        self._order = [position + 1 for position in order]
+        self._stops: dict[int, _Stop] = {}
+
+    def within(self, limit: int) -> tuple[tuple[int, ...], int]:
+        """Take segments while they and the marks between them fit into `limit` tokens.
+
+        Returns:
+            Positions of the kept ones, ascending, and the tokens of them and the marks.
+        """
+        order, costs, parents = self._order, self._costs, self._parents
+        known = max((known for known in self._stops if known <= limit), default=None)
+        if known is None:
+            start, used, kept = 0, MARK_TOKENS, bytearray(self._count + 2)
+            kept[0] = kept[-1] = 1
+        else:
+            start, used, kept = (
+                self._stops[known].rank,
+                self._stops[known].used,
+                bytearray(self._stops[known].kept),
+            )
+        misses, has_stopped = 0, False
+        for rank in range(start, len(order)):
+            place = order[rank]
+            if kept[place]:
+                continue
+            if kept[parents[place]]:
+                # A segment between two kept ones closes a gap, one beside none opens another.
+                price = costs[place] + MARK_TOKENS * (1 - kept[place - 1] - kept[place + 1])
+                if used + price <= limit:
+                    kept[place] = 1
+                    used, misses = used + price, 0
+                    continue
+            else:
+                together = self._take_with_parents(place, kept, limit - used)
+                if together is not None:
+                    used, misses = used + together, 0
+                    continue
+            if not has_stopped:
+                self._stops[limit], has_stopped = _Stop(rank, used, bytes(kept)), True
+            misses += 1
+            if misses > _MISSES:
+                break
+        return tuple(compress(range(self._count), kept[1:])), used
+
+    def _take_with_parents(self, place: int, kept: bytearray, room: int) -> int | None:
+        """Keep a segment and what it needs if they fit; what that costs, None when it is too much."""
+        price, taken = 0, []
+        while not kept[place]:
+            price += self._costs[place] + MARK_TOKENS * (1 - kept[place - 1] - kept[place + 1])
+            kept[place] = 1
+            taken.append(place)
+            place = self._parents[place]
+        if price <= room:
+            return price
+        for place in taken:
+            kept[place] = 0
+        return None
