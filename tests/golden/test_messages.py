@@ -8,13 +8,11 @@ files anew and look at them:
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from sensorium.llm.messages import AudioBlock, ImageBlock, Message, TextBlock
 from sensorium.observations.base import Observation
@@ -88,7 +86,7 @@ CASES: Mapping[str, tuple[Callable[[], Observation], int, str]] = {
 
 
 def shown(block: Any) -> dict[str, Any]:
-    """A block as it is written down: of pictures the size, as encoded bytes differ between versions of Pillow."""
+    """A block as it is written down: of pictures the size, as encoded bytes differ between libraries."""
     match block:
         case TextBlock(text=text):
             return {"text": text.split("\n")}

@@ -272,7 +272,7 @@ def test_a_missing_engine_is_told_with_what_to_install(monkeypatch: pytest.Monke
         monkeypatch.setitem(sys.modules, name, None)
     (part,) = read_table(b"PAR1" + b"\0" * 20, part_id="x.parquet")
     assert part.value.kind == "problem"
-    assert "pyarrow" in part.value.mend
+    assert "pyarrow" in part.value.what
     assert "Install" in part.value.mend
 
 

@@ -92,7 +92,7 @@ def test_every_part_has_one_entry_in_order_and_figures_add_up():
 def test_levels_and_reasons_from_whole_to_nothing():
     rep = pipeline(700)(texts(small="the pump is off", log=LOG), task="Is the pump off?")
     assert rep.account.entry("small").level is Level.FULL
-    assert rep.account.entry("small").why.startswith("whole (task relevance")
+    assert rep.account.entry("small").why.startswith("whole (relevance")
     assert rep.account.entry("small").ref is None
     log = rep.account.entry("log")
     assert log.level is Level.SUMMARY

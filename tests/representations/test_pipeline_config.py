@@ -271,7 +271,8 @@ def test_sound_is_sent_as_it_is_for_models_that_hear():
 
 def test_a_ratio_of_one_sends_parts_whole_or_not_at_all():
     rep = represent(
-        Call({"a": LOG, "b": "short"}), {"observation": {"max_tokens": 500, "compression_ratio": 1.0}}
+        Call({"a.log": LOG.encode(), "b.txt": b"short"}),
+        {"observation": {"max_tokens": 500, "compression_ratio": 1.0}},
     )
     assert {entry.level for entry in rep.account.entries} <= {Level.FULL, Level.REFERENCE, Level.DROPPED}
 
@@ -287,7 +288,8 @@ def test_without_state_there_are_instruction_and_actions_alone():
         Call(LOG, "Find the leak", walked()), nested("context_management.keep_current_state", False)
     )
     assert rep.messages[-1].text == (
-        "## Task\nFind the leak\n## Previous actions\n1. look 0 -> seen 0\n2. look 1 -> seen 1\n3. look 2 -> seen 2"
+        "## Task\nFind the leak\n## Previous actions\n"
+        "1. look 0 -> seen 0\n2. look 1 -> seen 1\n3. look 2 -> seen 2"
     )
     assert rep.account.entries == ()
 

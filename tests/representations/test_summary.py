@@ -126,7 +126,8 @@ def test_fences_are_longer_than_those_inside():
 
 def test_terms_take_identifiers_apart_and_drop_common_words():
     assert terms("The maxTokens of the residuals") == {"maxtoken", "max", "token", "residual"}
-    assert terms("load_prices") == terms("loading the price")
+    assert terms("loading the price") < terms("load_prices")
+    assert terms("bed_rooms") & terms("bedrooms")
     assert terms("boxes and classes") == terms("box class")
 
 

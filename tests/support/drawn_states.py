@@ -39,10 +39,39 @@ from sensorium.representations.history import History
 from sensorium.representations.pipeline import ObservationPipeline
 
 KINDS = "text messages structured code cell output table array image audio proprio problem".split()  # noqa: SIM905
-_WORDS = (
-    "price rows the fit of residual = 0.25 load(x) städte 数据 \u2028 KeyError: \t \x00 {} ``` ### [ref: "
-    "assert def import return NaN 1e9 -- 😀 naïve max_tokens WARNING"
-).split(" ")
+_WORDS = [
+    "price",
+    "rows",
+    "the",
+    "fit",
+    "of",
+    "residual",
+    "=",
+    "0.25",
+    "load(x)",
+    "städte",
+    "数据",
+    "\u2028",
+    "\t",
+    "KeyError:",
+    "\x00",
+    "{}",
+    "```",
+    "###",
+    "[ref:",
+    "assert",
+    "def",
+    "import",
+    "return",
+    "NaN",
+    "1e9",
+    "--",
+    "😀",
+    "naïve",
+    "max_tokens",
+    "WARNING",
+    "",
+]
 COUNTER = build_counter(PipelineConfig().tokens)
 
 

@@ -24,6 +24,8 @@ ACTION = "(the observed state changed)"
 _ACTION_TOKENS = 64
 """For the action in the history, twice, and the marks of its messages."""
 _NO_LIMIT = 1_000_000_000
+_MAX_LINES = 400
+"""Lines of one change that are printed."""
 
 
 class PartChange(NamedTuple):
@@ -137,10 +139,11 @@ def print_change(console: Console, change: StateChange, sent_tokens: int, full_t
             f"{len(change.removed):,} removed, {change.unchanged:,} unchanged"
         )
     )
-    for name in change.added:
-        console.print(Text(f"+ {clean(name)}", style="green"), soft_wrap=True)
-    for name in change.removed:
-        console.print(Text(f"- {clean(name)}", style="red"), soft_wrap=True)
+    for sign, style, names in (("+", "green", change.added), ("-", "red", change.removed)):
+        for name in names[:_MAX_LINES]:
+            console.print(Text(f"{sign} {clean(name)}", style=style), soft_wrap=True)
+        if len(names) > _MAX_LINES:
+            console.print(Text(f"{sign} and {len(names) - _MAX_LINES:,} more", style=style))
     for one in change.changed:
         console.print(Text(f"~ {clean(one.part_id)} ({one.bytes:,} bytes)", style="bold"), soft_wrap=True)
         console.print(_coloured(one.text), soft_wrap=True)
@@ -154,7 +157,11 @@ def _told(change: PartDelta, old: Part, new: Part) -> str:
 
 def _coloured(text: str) -> Text:
     shown = Text()
-    for i, line in enumerate(clean(text).split("\n")):
+    lines = text.split("\n")
+    if len(lines) > _MAX_LINES:
+        more = f"... {len(lines) - _MAX_LINES:,} more lines; --json shows all"
+        lines = [*lines[:_MAX_LINES], more]
+    for i, line in enumerate(map(clean, lines)):
         style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
         shown.append("\n" * (i > 0))
         shown.append(line, style=style)

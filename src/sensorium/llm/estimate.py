@@ -124,12 +124,10 @@ class EstimateCounter(RuledCounter):
 
     def text(self, text: str) -> int:
         """Tokens of a text, rounded up; 0 of an empty one. It is counted and remembered by lines."""
-        if "\r" in text:
-            text = text.replace("\r\n", "\n")  # either is one piece
         if "\n" not in text:
             units = self._remembered(text)
         else:
-            lines = text.split("\n")
+            lines = text.replace("\r\n", "\n").split("\n")  # either end is one piece
             are_short = len(text) <= SHORT_CHARS or max(map(len, lines)) <= SHORT_CHARS
             units = sum(map(self._short if are_short else self._remembered, lines)) + _UNIT * (len(lines) - 1)
         if self._scale != 1.0:

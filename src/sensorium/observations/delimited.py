@@ -55,7 +55,8 @@ def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator:
     """
     head = source.read(min(size, _SNIFFED))
     encoding, notes = _encoding(head, size > len(head))
-    if not encoding.startswith("utf-16") and decode(head).is_binary:
+    is_odd = encoding == "cp1252" or head.count(0) > len(head) // 2
+    if is_odd and not encoding.startswith("utf-16") and decode(head).is_binary:
         raise ValueError(f"not a table: {size:,} bytes of binary data")
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     if size > len(head) and "\n" in text:
@@ -311,7 +312,8 @@ def _has_header(rows: list[list[str]]) -> bool:
 def _encoding(head: bytes, is_cut: bool) -> tuple[str, tuple[str, ...]]:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16", ()
-    if len(head) > 3 and head[1:200:2].count(0) > len(head[1:200:2]) * 0.8:
+    odd, even = head[1:200:2], head[0:200:2]
+    if len(head) > 3 and odd.count(0) > len(odd) * 0.8 and even.count(0) < len(even) * 0.2:
         return "utf-16-le", ("read as UTF-16-LE: it has no byte order mark, but every second byte is 0",)
     try:
         head.decode("utf-8")

@@ -145,7 +145,7 @@ def _can_be_cut(data: bytes, path: Path) -> bool:
 
 def _needs_whole(data: bytes, path: Path) -> bool:
     kind, _ = kind_of_bytes(data[:8_192], path.name)
-    return kind in ("image", "audio", "array", "arrays", "workbook")
+    return kind in ("image", "array", "arrays", "workbook")
 
 
 def _modality(data: bytes, path: Path) -> Modality:

@@ -262,11 +262,12 @@ def _problem(error: Exception, part_id: str) -> ProblemValue:
     mend = ""
     if isinstance(error, ImportError) and "parquet" in str(error):
         # pandas lists what it tried in seven lines.
-        what = "the table cannot be read: pandas finds no engine for Parquet"
-        return ProblemValue(what=what, where=part_id, mend="pip install pyarrow, or save the table as CSV")
+        what = "the table cannot be read: pandas finds no engine for Parquet (pyarrow or fastparquet)"
+        return ProblemValue(what=what, where=part_id, mend="Install pyarrow, or save the table as CSV.")
     if isinstance(error, ImportError):
         mend = "Install the package that it names, or save the table as CSV."
     elif isinstance(error, OSError):
         mend = "Check that the file exists and may be read."
-    what = f"the table cannot be read: {type(error).__name__}: {encodable(safe_str(error))[:500]}"
+    kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+    what = f"the table cannot be read: {kind}{encodable(safe_str(error))[:500]}"
     return ProblemValue(what=what, where=part_id, mend=mend)

@@ -2,7 +2,7 @@
 
 from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import TextBlock
-from sensorium.observations.values import AudioValue, ImageValue
+from sensorium.observations.values import ArrayValue, AudioValue, ImageValue, TableValue
 from sensorium.representations.base import Level
 from sensorium.representations.changes import changes, line
 from sensorium.representations.config import PipelineConfig
@@ -46,6 +46,7 @@ def candidates(
     history: History,
     visible_from: int,
     serve: Serve | None = None,
+    room: int | None = None,
 ) -> list[Candidate]:
     """Ways to show one subject; the last one is not to show it.
 
@@ -56,6 +57,8 @@ def candidates(
         history: What the agent saw before.
         visible_from: First step whose state the agent still has in its context.
         serve: Registers pictures, for ``encoding: url``.
+        room: Tokens there are when it is the only subject: smaller summaries than that are of no use, unless
+            something is added to them (a plot, what a model said).
     """
     found: list[Candidate] = []
     if subject.sheet is None and not subject.media:
@@ -64,7 +67,9 @@ def candidates(
         found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
     elif subject.sheet is not None:
         ratio = config.observation.compression_ratio
-        found += [drafted(subject, draft) for draft in subject.sheet.drafts(ratio)]
+        is_bare = subject.summary is None and not isinstance(subject.part.value, TableValue | ArrayValue)
+        drafts = subject.sheet.drafts(ratio, room if is_bare else None)
+        found += [drafted(subject, draft) for draft in drafts]
         found = with_model(subject, found, config, counter)
         found += with_plot(subject, found, config, counter, serve)
     else:

@@ -77,7 +77,11 @@ def _edits(
     delta = make_delta(base, part)
     if delta is None:
         return None
-    sheet = Sheet(subject.label, render_delta(delta, base, part, since=step), counter, Relevance(""))
+    document = render_delta(delta, base, part, since=step)
+    assert subject.sheet is not None
+    if sum(len(segment.text) for segment in document.segments) > len(subject.sheet.full_text):
+        return None  # before its tokens are counted: two texts may have nothing in common
+    sheet = Sheet(subject.label, document, counter, Relevance(""))
     retained = 1.0 if is_visible and tells_all(base, part) else UNSEEN_BASE_RETAINED
     why = f"changes since step {step}"
     text = (TextBlock(text=sheet.full_text),)

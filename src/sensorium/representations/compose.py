@@ -1,6 +1,7 @@
 """From subjects to messages: instruction, previous actions, the state that fits, and the account."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -153,8 +154,9 @@ def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
 def _entries(state: State, counter: TokenCounter) -> list[Entry]:
     entries = []
     for p, own in zip(state.picked, state.written, strict=True):
-        tokens = count_message(counter, Message(role="user", content=own)) - counter.message_overhead
-        paid = tokens if own else 0
+        paid = 0
+        if own:
+            paid = count_message(counter, Message(role="user", content=own)) - counter.message_overhead
         joined = sum(m.stop - m.start for m in p.subject.members[1:])
         segments = max(1, p.subject.members[-1].stop)
         for number, member in enumerate(p.subject.members):
@@ -169,7 +171,7 @@ def _entries(state: State, counter: TokenCounter) -> list[Entry]:
 def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: float) -> Entry:
     subject, level, retained, why = p.subject, candidate.level, candidate.retained, candidate.why
     if candidate.kept is not None and len(subject.members) > 1:
-        kept = sum(member.start <= i < member.stop for i in candidate.kept)
+        kept = bisect_left(candidate.kept, member.stop) - bisect_left(candidate.kept, member.start)
         count = member.stop - member.start
         level = Level.FULL if kept == count else Level.SUMMARY if kept else Level.DROPPED
         retained, why = kept / max(1, count), f"{kept} of {count} lines"

@@ -78,7 +78,7 @@ class History(Record):
             before = seen.get(entry.part_id)
             if entry.level is Level.FULL:
                 seen[entry.part_id] = Shown(digest=entry.digest, keyframe=number)
-            elif entry.level is Level.DELTA and before is not None:
+            elif entry.level is Level.DELTA and before is not None and entry.retained >= 1.0:
                 if before.digest != entry.digest:
                     update = {"digest": entry.digest, "deltas": before.deltas + 1, "changed": number}
                     seen[entry.part_id] = before.model_copy(update=update)

@@ -27,6 +27,7 @@ from sensorium.representations.subjects import Serve, Subject, build_subjects, c
 from sensorium.representations.weights import part_weights
 
 _TASK_ID = "(task)"
+_MAX_ERRORS, _ERROR_CHARS = 3, 200
 
 
 class Trace(NamedTuple):
@@ -209,8 +210,9 @@ class ObservationPipeline:
         subjects: list[Subject] = []
         if self.config.context_management.keep_current_state:
             documents = lay_out_all(observation, self.config)
-            lines = [s.text for d in documents if d is not None for s in d.segments] if task else []
-            relevance = Relevance(task, lines)
+            wanted = _wanted(task, observation)
+            lines = [s.text for d in documents if d is not None for s in d.segments] if wanted else []
+            relevance = Relevance(wanted, lines)
             subjects = build_subjects(
                 observation, documents, report.features, self.config, self.counter, relevance, self._serve
             )
@@ -235,6 +237,12 @@ class ObservationPipeline:
         return Trace(observation, report.features, done, blocks, self.config, latencies)
 
 
+def _wanted(task: str, observation: Observation) -> str:
+    """What matters: the task, and what the first errors say of themselves (``KeyError: 'bed_rooms'``)."""
+    stacks = [part.stack for part in observation.parts if part.stack is not None][:_MAX_ERRORS]
+    return " ".join([task, *(f"{stack.type} {stack.message[:_ERROR_CHARS]}" for stack in stacks)]).strip()
+
+
 def _related(subjects: Sequence[Subject], relevance: Relevance, features: FeatureMap) -> list[float]:
     """Relevance of every subject to the task: by words of it and of its best line, and by embeddings."""
     task = features.get(_TASK_ID, {}).get("sentence")
@@ -242,8 +250,8 @@ def _related(subjects: Sequence[Subject], relevance: Relevance, features: Featur
     for subject in subjects:
         share = 0.0
         if subject.sheet is not None and not relevance.is_empty:
-            best = max((relevance(s.text) for s in subject.sheet.document.segments), default=0.0)
-            share = 0.4 * relevance(subject.sheet.full_text) + 0.6 * best
+            segments = subject.sheet.document.segments
+            share = relevance.of_part([subject.sheet.heading, *(segment.text for segment in segments)])
         own = features.get(subject.part.id, {}).get("sentence")
         if task is not None and own is not None and task.vector is not None and own.vector is not None:
             share = max(share, float(task.vector @ own.vector))

@@ -35,15 +35,15 @@ def with_plot(
         serve: Registers the picture, for ``encoding: url``.
     """
     limits = config.multimodal
+    if (
+        not isinstance(subject.part.value, TableValue | ArrayValue)
+        or limits.table.plot == "never"
+        or limits.image.encoding == "words"
+    ):
+        return []
     short = [candidate for candidate in summaries if candidate.level is Level.SUMMARY]
     cost = counter.image(*SIZE)
-    if (
-        limits.table.plot == "never"
-        or limits.image.encoding == "words"
-        or not isinstance(subject.part.value, TableValue | ArrayValue)
-        or not short
-        or cost > MAX_SHARE * subject.tokens
-    ):
+    if not short or cost > MAX_SHARE * subject.tokens:
         return []
     try:
         png = small_plot(subject.part)

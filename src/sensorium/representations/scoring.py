@@ -2,14 +2,18 @@
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 
 from sensorium.representations.base import Document, Segment
 
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
+_MAX_CHARS = 2_000
+"""Characters of a line that are looked at for what it says."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DIGITS = re.compile(r"\d+")
 _HARD = re.compile(
@@ -22,14 +26,8 @@ _SAYS_ANYTHING = re.compile(r"[^\W_]")
 _ALARM = re.compile(
     r"\b(?:error|exception|traceback|fail(?:ed|ure|s)?|fatal|critical|warn(?:ing)?|assert(?:ion)?\w*|panic|abort(?:ed)?|"
     r"denied|refused|timed? ?out|cannot|can't|unable|invalid|missing|undefined|not found|nan|deprecated)\b",
-    re.IGNORECASE,
 )
-_ALARM_PARTS = (
-    "error|exception|traceback|fail|fatal|critical|warn|assert|panic|abort|denied|refused|timeout|time out|"
-    "timed|cannot|can't|unable|invalid|missing|undefined|not found|nan|deprecated"
-)
-_ALARM_WORDS = _ALARM_PARTS.split("|")
-"""What a text must contain to match: most documents have none or few of them."""
+"""Matched in lower case."""
 _NONE: frozenset[str] = frozenset()
 _COMMON = frozenset(
     _WORD.findall(
@@ -50,7 +48,12 @@ _STRONG = 2.0
 
 def terms(text: str) -> frozenset[str]:
     """Words of a text for comparing: lower case, identifiers also taken apart, common words left out."""
-    return frozenset(chain.from_iterable(map(_forms, _WORD.findall(text))))
+    found = frozenset(chain.from_iterable(map(_forms, _WORD.findall(text))))
+    if "_" not in text:
+        return found
+    return found | {
+        _stem(name.replace("_", "").lower()) for name in _SNAKE.findall(text)
+    }  # bed_rooms, bedrooms
 
 
 @lru_cache(maxsize=65_536)
@@ -82,7 +85,7 @@ def _stem(word: str) -> str:
 
 def _begin(stem: str) -> str:
     """What every word with this stem contains."""
-    return stem.removesuffix("y")  # ``y`` may have been ``ies``
+    return stem[:-1] if stem.endswith("y") and len(stem) > 1 else stem  # ``y`` may have been ``ies``
 
 
 @lru_cache(maxsize=65_536)
@@ -94,7 +97,7 @@ def information(text: str) -> float:
         return 0.05
     if _ANY_HARD.search(text) is None:
         return 0.2
-    return min(1.0, 0.2 + 0.2 * len(set(_HARD.findall(text)) - {""}))
+    return min(1.0, 0.2 + 0.2 * len(set(_HARD.findall(text[:_MAX_CHARS])) - {""}))
 
 
 @lru_cache(maxsize=65_536)
@@ -114,18 +117,19 @@ class Relevance:
 
     def __init__(self, task: str, texts: Sequence[str] = ()) -> None:
         self._begins = {word: _begin(word) for word in sorted(terms(task))}
-        self._found: dict[str, frozenset[str]] = {}
-        if texts:
-            whole = "\n".join(texts).lower()
-            self._begins = {word: begin for word, begin in self._begins.items() if begin in whole}
         self._wanted = frozenset(self._begins)
-        counts = Counter(chain.from_iterable(map(self._words, texts)))
-        present = {word: counts[word] for word in self._begins if counts[word] or not texts}
+        self._found = dict.fromkeys(texts, _NONE)
+        """Text -> words of the task that it has."""
+        near = [texts[at] for at in self._near(texts)]
+        self._found.update((text, terms(text) & self._wanted) for text in near)
+        counts = Counter(chain.from_iterable([self._found[text] for text in near]))
         self._idf = {
-            word: math.log(1.0 + max(1, len(texts)) / max(1, count)) for word, count in present.items()
+            word: math.log(1.0 + max(1, len(texts)) / max(1, counts[word]))
+            for word in self._begins
+            if counts[word] or not texts
         }
         self._total = sum(self._idf.values())
-        self._known: dict[str, float] = {}
+        self._shares: dict[frozenset[str], float] = {_NONE: 0.0}
 
     @property
     def is_empty(self) -> bool:
@@ -134,25 +138,42 @@ class Relevance:
 
     def __call__(self, text: str) -> float:
         """Share of the task's words, weighted by rarity, that the text has: in [0, 1]."""
-        if self._total <= 0.0:
-            return 0.0
-        share = self._known.get(text)
-        if share is None:
-            words = self._words(text)
-            share = sum(idf for word, idf in self._idf.items() if word in words) / self._total
-            self._known[text] = share
-        return share
+        return self._share(self._words(text))
+
+    def of_part(self, texts: Iterable[str]) -> float:
+        """Relevance of a whole part: of all its texts together, and above all of the best of them."""
+        words = [found for text in texts if (found := self._words(text))]
+        return 0.4 * self._share(_NONE.union(*words)) + 0.6 * max(map(self._share, words), default=0.0)
+
+    def _near(self, texts: Sequence[str]) -> set[int]:
+        """Positions of texts that contain the beginning of a word of the task: few in most observations."""
+        lowered = [text.lower() for text in texts]
+        whole = "\n".join(lowered)
+        ends = list(accumulate(map(len, lowered), lambda end, size: end + 1 + size))
+        near: set[int] = set()
+        for begin in self._begins.values():
+            place = whole.find(begin)
+            while place >= 0:
+                at = bisect_left(ends, place)
+                near.add(at)
+                place = whole.find(begin, ends[at])
+        return near
 
     def _words(self, text: str) -> frozenset[str]:
         """Words of the task that a text has."""
-        if "\n" in text:
-            return frozenset(chain.from_iterable(map(self._words, text.split("\n"))))
         found = self._found.get(text)
         if found is None:
             low = text.lower()
-            is_near = any(begin in low for begin in self._begins.values())  # most lines have none of them
+            is_near = any(begin in low for begin in self._begins.values())
             found = self._found[text] = terms(text) & self._wanted if is_near else _NONE
         return found
+
+    def _share(self, words: frozenset[str]) -> float:
+        share = self._shares.get(words)
+        if share is None:
+            share = sum(idf for word, idf in self._idf.items() if word in words) / (self._total or 1.0)
+            self._shares[words] = share
+        return share
 
 
 def scores(document: Document, relevance: Relevance) -> list[float]:
@@ -162,36 +183,35 @@ def scores(document: Document, relevance: Relevance) -> list[float]:
     ``count ** -0.7`` for a line whose shape occurs `count` times in the document, ``count ** -0.2`` for the
     first of them.
     """
-    segments = document.segments
-    shapes = Counter([shape_of(segment.text) for segment in segments])
+    is_code = bool(document.fence)  # there ``error`` is a name like any other
+    found = []
+    for segment, novelty in zip(document.segments, _novelties(document.segments), strict=True):
+        value = max(0.0, segment.weight) * information(segment.text) * novelty
+        share = relevance(segment.text)
+        if share:
+            value *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
+        if not is_code and segment.weight < _STRONG and _is_alarm(segment.text):
+            value *= ALARM_GAIN
+        found.append(value)
+    return found
+
+
+def _novelties(segments: Sequence[Segment]) -> list[float]:
+    """Factor of every segment for what is said in much the same way elsewhere in its document."""
+    shapes = [shape_of(segment.text) for segment in segments]
+    counts = Counter(shapes)
+    if len(counts) == len(shapes):
+        return [1.0] * len(shapes)
     seen: set[str] = set()
-    alarms: list[str] = []
-    if not document.fence:  # in code ``error`` is a name like any other
-        whole = "\n".join([segment.text for segment in segments]).lower()
-        alarms = [word for word in _ALARM_WORDS if word in whole]
-    return [_score(segment, relevance, shapes, seen, alarms) for segment in segments]
+    found = []
+    for segment, shape in zip(segments, shapes, strict=True):
+        count = counts[shape]
+        found.append(1.0 if count == 1 else count**-0.7 if shape in seen else count**-0.2)
+        if segment.weight > 0.0:
+            seen.add(shape)
+    return found
 
 
-def _score(
-    segment: Segment, relevance: Relevance, shapes: Counter[str], seen: set[str], alarms: Sequence[str]
-) -> float:
-    text = segment.text
-    if segment.weight <= 0.0:
-        return 0.0
-    value = segment.weight * information(text)
-    shape = shape_of(text)
-    count = shapes[shape]
-    if count > 1:
-        value *= count**-0.7 if shape in seen else count**-0.2
-        seen.add(shape)
-    if not relevance.is_empty:
-        share = relevance(text)
-        value *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
-    if alarms and segment.weight < _STRONG and _is_alarm(text, alarms):
-        value *= ALARM_GAIN
-    return value
-
-
-def _is_alarm(text: str, words: Sequence[str]) -> bool:
-    low = text.lower()
-    return any(word in low for word in words) and _ALARM.search(text) is not None
+@lru_cache(maxsize=65_536)
+def _is_alarm(text: str) -> bool:
+    return _ALARM.search(text.lower()) is not None

@@ -114,8 +114,9 @@ class Selection:
         return total <= limit
 
     def _choose(self, limit: int, visible_from: int) -> list[Picked]:
+        room = limit if len(self._subjects) == 1 else None
         options = [
-            candidates(s, self._config, self._counter, self._history, visible_from, self._serve)
+            candidates(s, self._config, self._counter, self._history, visible_from, self._serve, room)
             for s in self._subjects
         ]
         choices = [
@@ -129,21 +130,26 @@ class Selection:
         ]
 
     def _refill(self, picked: list[Picked], heading: str, limit: int) -> list[Picked]:
-        """Give what is left of the limit to the summaries, the most important first."""
+        """Give what is left of the limit to the summaries, the most important first.
+
+        Where estimates were too low and too much is taken, the longest summary is made shorter instead.
+        """
         order = sorted(
             (at for at, p in enumerate(picked) if _can_grow(p.candidate)),
             key=lambda at: -picked[at].weight.value,
         )
         left = limit - self._cost(self._written(picked, heading)) - 2
+        if left < 0:
+            order = sorted(order, key=lambda at: picked[at].candidate.tokens)[-1:]
         for at in order:
-            if left < 12:
+            if 0 <= left < 12:
                 break
             p = picked[at]
             now = self._counter.text(_text_of(p.candidate.write()))
-            larger = _grown(p, now + left)
-            if larger is not None and larger.tokens > now:
-                left -= larger.tokens - now
-                picked[at] = p._replace(options=[*p.options, larger], pick=len(p.options))
+            other = _grown(p, now + left)
+            if other is not None and (other.tokens > now or left < 0):
+                left -= other.tokens - now
+                picked[at] = p._replace(options=[*p.options, other], pick=len(p.options))
         return picked
 
     def _cost(self, state: State) -> int:

@@ -8,9 +8,18 @@ from sensorium.features.extractors.base import FeatureMap, Features
 from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import AnyBlock, TextBlock
 from sensorium.observations.base import Observation, Part
-from sensorium.observations.values import AudioValue, CellValue, ImageValue, OutputValue, TableValue
+from sensorium.observations.values import (
+    ArrayValue,
+    AudioValue,
+    CellValue,
+    ImageValue,
+    OutputValue,
+    ProprioValue,
+    TableValue,
+)
 from sensorium.representations.base import Document, Level, Segment
 from sensorium.representations.config import PipelineConfig
+from sensorium.representations.history import one_line
 from sensorium.representations.layout.dispatch import lay_out
 from sensorium.representations.media.audio import audio_variants
 from sensorium.representations.media.image import image_variants
@@ -19,6 +28,8 @@ from sensorium.representations.summary import Sheet
 
 JOINED_CHARS = 240
 """An output of so many characters or fewer is shown with its cell: alone it would say nothing."""
+
+_MAX_TITLE = 300
 
 Serve = Callable[[bytes, str], str]
 """Registers encoded bytes of a MIME type and returns the URL under which a client can load them."""
@@ -168,7 +179,12 @@ def _of_text(
                 Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
             )
         members.append(Member(output, start, len(segments)))
-    sheet = Sheet(heading, document._replace(segments=tuple(segments)), counter, relevance)
+    title = document.title
+    if part.notes and not isinstance(part.value, TableValue | ArrayValue | ProprioValue):  # those tell them
+        title = one_line("; ".join([title, *part.notes]), _MAX_TITLE)
+    if len(group) > 1 or title != document.title:
+        document = document._replace(title=title, segments=tuple(segments))
+    sheet = Sheet(heading, document, counter, relevance)
     whole = sheet.full_tokens
     raw, value = part.text, part.value
     if raw is not None and len(raw) > len(sheet.full_text):
@@ -181,7 +197,7 @@ def _of_text(
 
 def _same_media(part: Part) -> str | None:
     if isinstance(part.value, ImageValue):
-        return part.value.sha256 or part.value.url
+        return part.value.sha256 or (part.value.url if part.value.data is None else part.digest)
     return part.digest
 
 
@@ -209,7 +225,7 @@ def _media(
         variants = audio_variants(part, limits.audio, counter, features)
     else:
         return ()
-    title = f"### {heading}"
+    title = one_line("; ".join([f"### {heading}", *part.notes]), _MAX_TITLE)
     cost = counter.text(title) + 1
     return tuple(
         Candidate(

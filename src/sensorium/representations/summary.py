@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from sensorium.llm.base import TokenCounter
@@ -99,14 +99,22 @@ class Sheet:
     def _total(self) -> float:
         return sum(self.values) or 1.0
 
-    def drafts(self, compression_ratio: float) -> list[Draft]:
-        """The whole document, and summaries from long to short, none below that share of its substance."""
+    def drafts(self, compression_ratio: float, room: int | None = None) -> list[Draft]:
+        """The whole document, and summaries from long to short, none below that share of its substance.
+
+        Args:
+            compression_ratio: That share.
+            room: Tokens that nothing else wants to have: of all summaries only one is made that fits.
+        """
         found = [Draft(Level.FULL, self.full_tokens, 1.0, None, "")]
         if not self.can_shrink or compression_ratio >= 1.0:
             return found
         least = max(int(compression_ratio * self.substance), self._overhead + SMALLEST_BODY)
         sizes = {int(share * self.full_tokens) for share in SHARES} | {int(0.5 * self.substance), least}
-        smaller = [self.draft(size) for size in sorted(sizes) if size >= least]  # rising: see `Packing`
+        sizes = {size for size in sizes if size >= least}
+        if room is not None:
+            sizes = {max((size for size in sizes if size <= room), default=least)}
+        smaller = [self.draft(size) for size in sorted(sizes)]  # rising: see `Packing`
         for draft in reversed(smaller):
             if draft is not None and draft.kept != found[-1].kept:
                 found.append(draft)
@@ -171,11 +179,24 @@ def _with_marks(document: Document, kept: Sequence[int]) -> list[str]:
 
 
 def left_out(document: Document, start: int, stop: int) -> str:
-    """The mark for segments `start` to `stop` (exclusive): ``[... lines 12-41]``, ``[... 3 rows]``."""
+    """The mark for segments `start` to `stop` (exclusive): ``[... lines 12-41]``, ``[... 3 fields]``.
+
+    Places that are not numbered are not named: they cost more tokens than they tell.
+    """
     first, last = document.segments[start].place, document.segments[stop - 1].place
-    begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
-    if begin is None or end is None or begin["word"] != end["word"]:
-        where = f": {first} to {last}" if first and last and first != last else f": {first}" if first else ""
-        return f"[... {stop - start} {document.unit}{where}]"
-    low, high = begin["low"], end["high"] or end["low"]
-    return f"[... {begin['word']} {low}]" if low == high else f"[... {begin['word']}s {low}-{high}]"
+    begin, end = _numbered(first), _numbered(last)
+    if begin is None or end is None or begin[0] != end[0]:
+        count, unit = stop - start, document.unit
+        named, space, _ = first.partition(" ")
+        if space and named.isalpha() and last.startswith(f"{named} "):
+            unit = f"{named}s"
+        return f"[... {count:,} {unit.removesuffix('s') if count == 1 else unit}]"
+    word, low, high = begin[0], begin[1], end[2]
+    return f"[... {word} {low}]" if low == high else f"[... {word}s {low}-{high}]"
+
+
+@lru_cache(maxsize=16_384)
+def _numbered(place: str) -> tuple[str, str, str] | None:
+    """Word, first and last number of a place such as ``line 12`` or ``lines 12-41``; None for others."""
+    match = _PLACE.fullmatch(place)
+    return (match["word"], match["low"], match["high"] or match["low"]) if match else None

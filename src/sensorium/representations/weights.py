@@ -77,7 +77,7 @@ def _weight(
         value *= _newness(subject, seen, why)
     if relevance > 0.0:
         value *= 1.0 + RELEVANCE_GAIN * relevance
-        why.append(f"task relevance {relevance:.2f}")
+        why.append(f"relevance {relevance:.2f}")
     learnt = kinds.get(part.value.kind, 1.0)
     if learnt != 1.0:
         value *= learnt

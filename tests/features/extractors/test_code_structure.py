@@ -170,3 +170,12 @@ def test_lines_add_up() -> None:
         lines = count_lines(text, "python")
         assert lines["total"] == lines["code"] + lines["comment"] + lines["blank"]
         assert lines["total"] == len(text.splitlines())
+
+
+def test_code_that_nests_without_end_is_not_measured_and_nothing_is_said(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (part,) = read_code("function f( { var x = ;\n" * 3_000, part_id="p", path="a.js")
+    (found,) = CodeStructure()([part])
+    assert found.data["complexity"] is None
+    assert capfd.readouterr() == ("", "")

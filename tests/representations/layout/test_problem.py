@@ -20,3 +20,11 @@ def test_a_problem_is_one_pinned_sentence() -> None:
 def test_other_kinds_are_refused() -> None:
     with pytest.raises(TypeError, match="kind 'text'"):
         lay_out_problem(Part(id="d", modality=Modality.TEXT, value=TextValue(text="x")))
+
+
+def test_sentences_end_with_one_full_stop() -> None:
+    value = ProblemValue(what="it is empty.", mend="Write it again.")
+    part = Part(id="p", modality=Modality.TEXT, value=value)
+    assert (
+        lay_out_problem(part).segments[0].text == "Could not be read: it is empty. To mend: Write it again."
+    )

@@ -28,14 +28,14 @@ def find(document: Document, words: str) -> Segment:
 
 
 def test_objects_are_indented_and_short_ones_stay_on_a_line() -> None:
-    raw = {"status": "ok", "page": {"n": 1, "of": 3}, "deep": {"list": [{"x": "a" * 90}, {"y": [1, 2]}]}}
+    raw = {"status": "ok", "page": {"n": 1, "of": 3}, "deep": {"list": [{"x": "a" * 420}, {"y": [1, 2]}]}}
     assert data_lines(laid_out(raw)) == [
         "status: ok",
         'page: {"n": 1, "of": 3}',
         "deep:",
         "  list:",
         "    -",
-        f"      x: {'a' * 90}",
+        f"      x: {'a' * 420}",
         '    - {"y": [1, 2]}',
     ]
 

@@ -52,7 +52,7 @@ def test_the_limit_of_rows_keeps_ends_and_notable_rows() -> None:
     assert len(rows) == 20
     assert rows == sorted(set(rows))
     assert {0, 1, 567, 999} <= set(rows)
-    assert document.title == "table, 1,000 rows x 2 columns, 20 rows shown"
+    assert document.title == "table, 1,000 rows x 2 columns, 20 of them laid out"
     assert not [s for s in laid_out(records, max_rows=0).segments if s.place.startswith("row ")]
 
 

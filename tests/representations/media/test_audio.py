@@ -152,3 +152,12 @@ def test_durations_in_words() -> None:
         "1:02:09 h",
         "60 s",
     ]
+
+
+def test_what_must_be_known_of_a_sound_is_said() -> None:
+    part = read_audio((np.zeros(800, np.float32), 8_000), part_id="a")[0]
+    part = part.model_copy(update={"notes": ("the first 10 of 20 bytes were read",)})
+    (variant,) = audio_variants(part, AudioConfig(), COUNTER, {})
+    (block,) = variant.blocks
+    assert isinstance(block, TextBlock)
+    assert "the first 10 of 20 bytes were read" in block.text

@@ -1,5 +1,6 @@
 """The structure of code: outline, cyclomatic complexity, lines."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,9 @@ _SUFFIX = {
     "r": "r",
 }
 """Language -> suffix by which lizard knows it."""
+_BRACKETS = re.compile(r"[()\[\]{}]")
+_MAX_NESTING = 100
+"""Open brackets of code that is measured: lizard recurses, and complains on the terminal when it cannot."""
 _MAX_MEASURED = 200_000
 """Characters up to which complexity is measured: lizard reads about a megabyte in ten seconds."""
 
@@ -129,7 +133,7 @@ def count_lines(text: str, language: str | None) -> dict[str, int]:
 def _measure(text: str, language: str | None) -> list[dict[str, Any]] | None:
     """Functions with their complexity; None where lizard does not know the language or fails on the text."""
     suffix = _SUFFIX.get(language or "")
-    if suffix is None or len(text) > _MAX_MEASURED:
+    if suffix is None or len(text) > _MAX_MEASURED or _nesting(text) > _MAX_NESTING:
         return None
     lizard = require("lizard", extra="observe", purpose="measuring the complexity of code")
     try:
@@ -146,6 +150,15 @@ def _measure(text: str, language: str | None) -> list[dict[str, Any]] | None:
         }
         for function in found.function_list
     ]
+
+
+def _nesting(text: str) -> int:
+    """How many brackets are open at once at most."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth = max(0, depth + (1 if found.group() in "([{" else -1))
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _complexity(measured: list[dict[str, Any]] | None) -> dict[str, float] | None:

@@ -1,7 +1,6 @@
 """Code as segments: numbered lines, signatures as parents of bodies, what failed pinned."""
 
-from collections.abc import Set
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Set
 
 from sensorium.observations.base import Part
 from sensorium.observations.comments import without_comments
@@ -17,9 +16,8 @@ _MAX_SIGNATURE = 12
 """Lines that one signature may span."""
 
 
-class _Line(NamedTuple):
-    number: int
-    text: str
+_Line = tuple[int, str]
+"""Its number, from 1, and its text."""
 
 
 def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
@@ -38,13 +36,18 @@ def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
     value = part.value
     if not isinstance(value, CodeValue):
         raise TypeError(f"lay_out_code got a part of kind {value.kind!r}; it lays out code")
+    return code_document(value, config or CodeConfig())
+
+
+def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = True) -> Document:
+    """Like `lay_out_code`, of a value, on request without numbers in front of the lines."""
     segments = state_before(value)
     after = state_after(value)
     has_state = bool(segments or after)
     ticks = "~~~~" if "```" in value.text else "```"
     if has_state:
         segments.append(Segment(f"{ticks}{value.language or ''}", 1.0, "code", None, True))
-    body = _Body(value, config or CodeConfig()).segments(len(segments))
+    body = _Body(value, config, is_numbered).segments(len(segments))
     segments += body
     if has_state:
         segments.append(Segment(ticks, 1.0, "code", None, True))
@@ -66,24 +69,34 @@ def _title(value: CodeValue) -> str:
     return f"{value.path}: {', '.join(said)}" if value.path else ", ".join(said)
 
 
+def _nearness(anchors: Iterable[int]) -> dict[int, float]:
+    """What a line is worth more because it stands less than five lines from one of some others."""
+    worth: dict[int, float] = {}
+    for anchor in anchors:
+        for distance in range(-4, 5):
+            line = anchor + distance
+            worth[line] = max(worth.get(line, 0.0), 2.0 - 0.4 * abs(distance))
+    return worth
+
+
 class _Body:
     """The lines of the code as segments."""
 
-    def __init__(self, value: CodeValue, config: CodeConfig) -> None:
+    def __init__(self, value: CodeValue, config: CodeConfig, is_numbered: bool) -> None:
         self.value = value
+        self.width = len(str(value.text.count("\n") + 1)) if is_numbered else 0
         self.max_lines = config.max_lines
         self.include_comments = config.include_comments
         self.is_brace = is_brace_language(value.language)
         self.fault_lines = {fault.line for fault in value.faults[:5]}
         self.stack_lines = frozenset(anchors_of(value).stack)
-        self.has_anchors = bool(self.fault_lines or self.stack_lines or value.cursor_line is not None)
+        self.near = _nearness(self.fault_lines | self.stack_lines)
+        self.has_anchors = bool(self.near or value.cursor_line is not None)
         self.seen: set[str] = set()
 
     def segments(self, start: int) -> list[Segment]:
         """Segments; parents count from `start`."""
         lines = self._lines()
-        total = self.value.text.count("\n") + 1
-        width = len(str(total))
         out: list[Segment] = []
         open_signatures: list[tuple[int, int]] = []  # indent, position
         chosen = self._chosen(lines)
@@ -93,24 +106,25 @@ class _Body:
                 end = index
                 while end < len(lines) and end not in chosen:
                     end += 1
-                out.append(self._left_out(lines[index].number, lines[end - 1].number))
+                out.append(self._left_out(lines[index][0], lines[end - 1][0]))
                 index = previous = end
                 continue
-            line = lines[index]
-            if not line.text.strip():
+            text = lines[index][1]
+            bare = text.lstrip()
+            if not bare:
                 if out and previous == index:
                     out[-1] = out[-1]._replace(text=out[-1].text + "\n")
                 index = previous = index + 1
                 continue
-            count = self._signature_length(lines, index, chosen)
+            count = self._signature_length(lines, index, chosen) if is_signature(text, self.is_brace) else 0
             block = lines[index : index + max(count, 1)]
-            indent = indent_of(line.text)
+            indent = len(text) - len(bare)
             while open_signatures and open_signatures[-1][0] >= indent:
                 open_signatures.pop()
             parent = open_signatures[-1][1] if open_signatures else None
             if count:
                 open_signatures.append((indent, start + len(out)))
-            out.append(self._segment(block, bool(count), width, parent))
+            out.append(self._segment(block, bool(count), parent))
             index += len(block)
             previous = index
         return out
@@ -120,21 +134,21 @@ class _Body:
         if not text.strip():
             return []
         if self.include_comments:
-            return [_Line(i, line) for i, line in enumerate(text.rstrip().split("\n"), start=1)]
+            return list(enumerate(text.rstrip().split("\n"), start=1))
         kept = without_comments(text, self.value.language)
         lines: list[_Line] = []
         for number, line in enumerate(kept, start=1):
-            if line is not None and (line.strip() or (lines and lines[-1].text.strip())):
-                lines.append(_Line(number, line))
-        while lines and not lines[-1].text.strip():
+            if line is not None and (line.strip() or (lines and lines[-1][1].strip())):
+                lines.append((number, line))
+        while lines and not lines[-1][1].strip():
             lines.pop()
         return lines
 
-    def _chosen(self, lines: list[_Line]) -> Set[int]:
+    def _chosen(self, lines: list[_Line]) -> Container[int]:
         """Positions of the lines that are shown: the window, and the signatures that it stands in."""
-        numbers = [line.number for line in lines]
         if len(lines) <= self.max_lines:
-            return frozenset(range(len(lines)))
+            return range(len(lines))
+        numbers = [number for number, _ in lines]
         around: Set[int] = window_of(self.value, numbers, self.max_lines)
         above = self._enclosing(lines, around)[: self.max_lines // 4]
         if not above:
@@ -147,53 +161,49 @@ class _Body:
         for position in sorted(around):
             if position - 1 in around:
                 continue
-            indent = indent_of(lines[position].text)
+            indent = indent_of(lines[position][1])
             for above in range(position - 1, -1, -1):
                 if indent == 0:
                     break
-                text = lines[above].text
-                if text.strip() and indent_of(text) < indent and is_signature(text, is_brace=self.is_brace):
+                text = lines[above][1]
+                if text.strip() and indent_of(text) < indent and is_signature(text, self.is_brace):
                     indent = indent_of(text)
                     if above not in around and above not in found:
                         found.append(above)
         return found
 
-    def _signature_length(self, lines: list[_Line], index: int, chosen: Set[int]) -> int:
-        """Lines of the signature that begins here; 0 when none does."""
-        text = lines[index].text
-        if not is_signature(text, is_brace=self.is_brace):
-            return 0
+    def _signature_length(self, lines: list[_Line], index: int, chosen: Container[int]) -> int:
+        """Lines of the signature that begins here."""
         depth, count = 0, 0
-        for line in lines[index : index + _MAX_SIGNATURE]:
+        for _, text in lines[index : index + _MAX_SIGNATURE]:
             if index + count not in chosen:  # the window ends within the signature
                 break
-            depth += line.text.count("(") - line.text.count(")") + line.text.count("[") - line.text.count("]")
+            depth += text.count("(") - text.count(")") + text.count("[") - text.count("]")
             count += 1
             if depth <= 0:
                 return count
         return 1 if depth > 0 else max(count, 1)
 
-    def _segment(self, block: list[_Line], is_signature: bool, width: int, parent: int | None) -> Segment:
-        number, first = block[0]
-        weight = 3.0 if is_signature else weight_of(first, self.seen)
-        if len(block) == 1:
-            text = f"{number:>{width}} {first}"
-        else:
-            text = "\n".join(f"{line.number:>{width}} {line.text}" for line in block)
+    def _segment(self, block: list[_Line], is_signature: bool, parent: int | None) -> Segment:
+        number, text = block[0]
+        weight = 3.0 if is_signature else weight_of(text, self.seen)
+        if self.width:
+            text = "\n".join([f"{line:>{self.width}} {written}" for line, written in block])
+        elif len(block) > 1:
+            text = "\n".join([written for _, written in block])
         if not self.has_anchors:
             return Segment(text, weight, f"line {number}", parent)
         pinned = False
         cursor = self.value.cursor_line
         if cursor is not None:
-            distance = min(abs(line.number - cursor) for line in block)
+            distance = min(abs(line - cursor) for line, _ in block)
             weight += max(0.0, 3.0 - distance * 0.25)
             pinned = distance == 0
-        for line in block:
-            if line.number in self.fault_lines or line.number in self.stack_lines:
+        for line, _ in block:
+            if line in self.fault_lines or line in self.stack_lines:
                 weight, pinned = weight + 4.0, True
-        near = self.fault_lines | self.stack_lines
-        if near and not pinned:
-            weight += max(0.0, 2.0 - 0.4 * min(abs(number - other) for other in near))
+        if not pinned:
+            weight += self.near.get(number, 0.0)
         return Segment(text, weight, f"line {number}", parent, pinned and len(text) <= _PINNED_CHARS)
 
     def _left_out(self, first: int, last: int) -> Segment:

@@ -1,6 +1,7 @@
 """What a line of code is, told at a glance: signature, import, comment, closing bracket."""
 
 import re
+from functools import lru_cache
 
 _LOOK = 300
 """Characters of a line that are looked at: no pattern meets a line long enough to be slow on."""
@@ -65,7 +66,8 @@ def is_brace_language(language: str | None) -> bool:
     return language in _BRACE_LANGUAGES
 
 
-def is_signature(text: str, *, is_brace: bool) -> bool:
+@lru_cache(maxsize=65_536)
+def is_signature(text: str, is_brace: bool) -> bool:
     """Whether a line begins a function, class or the like.
 
     Args:
@@ -90,20 +92,27 @@ def weight_of(text: str, seen: set[str]) -> float:
         text: The line, not blank.
         seen: Lines that were met before, without indentation; a repeated one weighs half. It is added to.
     """
-    words = text[:_LOOK].split()
-    first = words[0]
-    if len(words) <= 3 and len(text) <= _LOOK and _CLOSING.match(text):
-        return 0.2
-    if first in _IMPORT_WORDS and _IMPORT.match(text[:_LOOK]):
-        return 1.4
-    if first[0] in "@#[" and _DECORATOR.match(text[:_LOOK]):
-        return 1.3
-    is_telling = not _TELLING.isdisjoint(words)
-    if first[0] in "#/*-;%" and _COMMENT.match(text[:_LOOK]):
-        return 1.2 if is_telling else 0.5
-    bare = text.strip()
-    weight = 1.4 if is_telling else 1.1 if text[:1] not in " \t" else 1.0
+    weight, bare = _own_weight(text)
+    if bare is None:
+        return weight
     if bare in seen:
         return weight * 0.5
     seen.add(bare)
     return weight
+
+
+@lru_cache(maxsize=65_536)
+def _own_weight(text: str) -> tuple[float, str | None]:
+    """Weight of a line by itself, and the line without indentation if repeating it makes it worth less."""
+    words = text[:_LOOK].split()
+    first = words[0]
+    if len(words) <= 3 and len(text) <= _LOOK and _CLOSING.match(text):
+        return 0.2, None
+    if first in _IMPORT_WORDS and _IMPORT.match(text[:_LOOK]):
+        return 1.4, None
+    if first[0] in "@#[" and _DECORATOR.match(text[:_LOOK]):
+        return 1.3, None
+    is_telling = not _TELLING.isdisjoint(words)
+    if first[0] in "#/*-;%" and _COMMENT.match(text[:_LOOK]):
+        return 1.2 if is_telling else 0.5, None
+    return 1.4 if is_telling else 1.1 if text[:1] not in " \t" else 1.0, text.strip()

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from sensorium.core.types import Modality
 from sensorium.observations.base import Part
-from sensorium.observations.values import CellValue, CodeValue, OutputValue, TextValue
+from sensorium.observations.text import TextFormat
+from sensorium.observations.values import CellValue, CodeValue, OutputValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import MultimodalConfig, NotebookConfig
-from sensorium.representations.layout.code import lay_out_code
+from sensorium.representations.layout.code import code_document
 from sensorium.representations.layout.output_lines import Line, weigh_printed, weigh_traceback
-from sensorium.representations.layout.text import lay_out_text
+from sensorium.representations.layout.text import text_document
 
 _PINNED_CHARS = 300
 _LONG_LINE = 2_000
@@ -28,28 +28,13 @@ def lay_out_cell(part: Part, config: MultimodalConfig = _ALL) -> Document:
     if not isinstance(value, CellValue):
         raise TypeError(f"lay_out_cell got a part of kind {value.kind!r}; it lays out notebook cells")
     if value.cell_type != "code":
-        text = TextValue(text=value.source, format="markdown" if value.cell_type == "markdown" else "plain")
-        document = lay_out_text(Part(id=part.id, modality=Modality.TEXT, value=text), config.text)
+        kind: TextFormat = "markdown" if value.cell_type == "markdown" else "plain"
+        document = text_document(value.source, kind, config.text)
         return document._replace(title=f"cell {value.index} ({value.cell_type})")
     code = CodeValue(text=value.source, language=value.language)
-    document = lay_out_code(Part(id=part.id, modality=Modality.CODE, value=code), config.code)
     run = "not run" if value.execution_count is None else f"run {value.execution_count}"
-    return document._replace(
-        title=f"cell {value.index} (code, {run})",
-        segments=_without_numbers(document.segments, len(str(value.source.count("\n") + 1)) + 1),
-    )
-
-
-def _without_numbers(segments: Sequence[Segment], width: int) -> tuple[Segment, ...]:
-    """Lines of code without their numbers, which take `width` characters each."""
-    bare = []
-    for text, weight, place, parent, is_pinned in segments:
-        if "\n" in text:
-            text = "\n".join([line if line.startswith("...") else line[width:] for line in text.split("\n")])
-        elif not text.startswith("..."):
-            text = text[width:]
-        bare.append(Segment(text, weight, place, parent, is_pinned))
-    return tuple(bare)
+    document = code_document(code, config.code, is_numbered=False)
+    return document._replace(title=f"cell {value.index} (code, {run})")
 
 
 def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Document:

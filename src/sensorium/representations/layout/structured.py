@@ -15,8 +15,10 @@ from sensorium.observations.values import FieldNote, StructuredValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
 
-ONE_LINE = 100
+ONE_LINE = 160
 """Characters up to which an object or list is written on one line."""
+RECORD_LINE = 400
+"""Characters up to which an object that is an element of a list is."""
 _MAX_SEGMENTS = 50_000
 _STRING_PIECE = 1_000
 _MAX_KEY_CHARS = 200
@@ -56,7 +58,9 @@ def _size(value: StructuredValue) -> str:
         return f"{len(data.get('rows', ())):,} rows, {len(data.get('columns', ())):,} columns"
     if isinstance(data, list):
         return f"list of {len(data):,}"
-    return f"object of {len(data):,} fields" if isinstance(data, dict) else "one value"
+    if isinstance(data, dict):
+        return f"object of {len(data):,} {'field' if len(data) == 1 else 'fields'}"
+    return "one value"
 
 
 class _Writer:
@@ -135,7 +139,7 @@ class _Writer:
             if (
                 not isinstance(value, dict | list)
                 or not value
-                or (path and _fits(value, len(label) + len(indent)))
+                or (path and _fits(value, len(label) + len(indent), is_record=label == "- "))
             ):
                 if not self._leaf(indent + label, value, path, parent):
                     return
@@ -259,14 +263,18 @@ def _table_names(rows: list[Any]) -> list[str] | None:
     return list(names)
 
 
-def _fits(value: Any, used: int) -> bool:
-    """Whether a container can be written on one line; looks at no more of it than would fit."""
-    room = ONE_LINE - used
+def _fits(value: Any, used: int, *, is_record: bool) -> bool:
+    """Whether a container can be written on one line; looks at no more of it than would fit.
+
+    An element of a list may be longer and deeper: a record whose fields are kept apart says nothing.
+    """
+    room = (RECORD_LINE if is_record else ONE_LINE) - used
     stack = [value]
     while stack and room > 0:
         item = stack.pop()
         if isinstance(item, dict):
-            if len(item) > 8 or any(isinstance(inner, dict) and inner for inner in item.values()):
+            is_deep = any(isinstance(inner, dict) and inner for inner in item.values())
+            if len(item) > (24 if is_record else 8) or (is_deep and not is_record):
                 return False
             room -= 2 + sum(len(key) + 6 for key in item)
             stack.extend(item.values())

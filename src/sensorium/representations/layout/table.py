@@ -57,7 +57,7 @@ def lay_out_table(part: Part, config: TableConfig = TableConfig()) -> Document:
     rows = f"sample of {value.num_rows:,} rows" if is_sample else f"{value.num_rows:,} rows"
     title = f"table, {rows} x {len(value.columns):,} columns"
     if len(chosen) < value.num_rows:
-        title += f", {len(chosen):,} rows shown"
+        title += f", {len(chosen):,} of them laid out"
     return Document(title=title, segments=tuple(segments), unit="rows")
 
 

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from sensorium.observations.base import Part
+from sensorium.observations.text import TextFormat
 from sensorium.observations.values import MessagesValue, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
@@ -49,8 +51,9 @@ _LEVEL_WEIGHT = {
     "FATAL": 5.0,
     "PANIC": 5.0,
 }
-_DIGITS = {ord(digit): None for digit in "0123456789"}
-_HAS_FACT = re.compile(r"\d|[=:→]|\b[A-Z]{2,}\b|[\"'`]")
+_DIGITS = re.compile(r"[0-9]+")
+_SAYS_ANYTHING = re.compile(r"[^\W_]")
+_HAS_FACT = re.compile(r"[\d=:→\"'`]|\b[A-Z]{2,}\b")
 _TAGS = re.compile(r"<[^>]*>")
 _FRAME = re.compile(r'^\s*(?:\| )*(?:File "|at |#?\d+[: ]\s|goroutine |\S+:\d+)')
 _LIBRARY = re.compile(
@@ -81,14 +84,18 @@ def lay_out_text(part: Part, config: TextConfig | None = None) -> Document:
     value = part.value
     if not isinstance(value, TextValue):
         raise TypeError(f"lay_out_text got a part of kind {value.kind!r}; it lays out text")
-    blocks, left_out = _blocks(value.text, (config or TextConfig()).max_chars)
-    segments = _WEIGHERS[value.format](blocks)
+    return text_document(value.text, value.format, config or TextConfig())
+
+
+def text_document(text: str, kind: TextFormat, config: TextConfig) -> Document:
+    """Like `lay_out_text`, of a text and how it is written."""
+    blocks, left_out = _blocks(text, config.max_chars)
+    segments = _WEIGHERS[kind](blocks)
     if left_out:
         segments.append(Segment(f"... {left_out:,} more characters are not read ...", 1.0, is_pinned=True))
-    fence = "" if value.format in ("log", "traceback") else "html" if value.format == "html" else None
-    kind = {"plain": "text"}.get(value.format, value.format)
-    lines = value.text.count("\n") + 1
-    title = f"{kind}, {lines:,} {'line' if lines == 1 else 'lines'}"
+    fence = "" if kind in ("log", "traceback") else "html" if kind == "html" else None
+    lines = text.count("\n") + 1
+    title = f"{'text' if kind == 'plain' else kind}, {lines:,} {'line' if lines == 1 else 'lines'}"
     return Document(title=title, segments=tuple(segments), unit="lines", fence=fence)
 
 
@@ -157,9 +164,14 @@ def _sentences(line: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
+@lru_cache(maxsize=65_536)
+def _without_digits(text: str) -> str:
+    return _DIGITS.sub("", text)
+
+
 def _novelty(text: str, seen: dict[str, int]) -> float:
     """1 for a line that is met for the first time (numbers aside), less for each repetition."""
-    shape = text.translate(_DIGITS)
+    shape = _without_digits(text)
     times = seen.get(shape, 0)
     seen[shape] = times + 1
     return 1.0 if times == 0 else max(0.1, 0.6 / times)
@@ -183,8 +195,9 @@ def _is_strong(text: str) -> bool:
     return "Error" in text or "Exception" in text or not _STRONG.isdisjoint(text.lower().split())
 
 
+@lru_cache(maxsize=65_536)
 def _prose_weight(text: str) -> float:
-    if len(text) < 4 or not any(map(str.isalnum, text[:200])):
+    if len(text) < 4 or _SAYS_ANYTHING.search(text, 0, 200) is None:
         return 0.2
     weight = 1.0
     if _HAS_FACT.search(text):
@@ -202,11 +215,11 @@ def _markdown(blocks: list[_Block]) -> list[Segment]:
     for index, block in enumerate(blocks):
         text, place = block.text, f"line {block.line}"
         bare = text.lstrip()
-        if bare.startswith(("```", "~~~")):
+        if bare[:3] in ("```", "~~~"):
             fence = bare[:3] if fence is None else None if bare.startswith(fence) else fence
             segments.append(Segment(text, 0.6, place, headings[-1][1] if headings else None))
             continue
-        match = _HEADING.match(text) if fence is None else None
+        match = _HEADING.match(text) if fence is None and text[:1] == "#" else None
         if match:
             level = len(match[1])
             while headings and headings[-1][0] >= level:

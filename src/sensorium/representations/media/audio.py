@@ -59,7 +59,7 @@ def audio_variants(
         except (ObservationError, MissingDependencyError) as error:
             problem = str(error)
     segments = _heard(features)
-    line = describe_sound(value)
+    line = "; ".join([describe_sound(value), *part.notes])
     if segments:
         text = "\n".join([line, *(segment.text for segment in segments)])
         has_words = bool(_spoken(features))
