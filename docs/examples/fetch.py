@@ -8,7 +8,7 @@ pipeline = ObservationPipeline(PipelineConfig().updated({"observation": {"max_to
 trace = pipeline.trace(Path("report.ipynb"), task="Why does the regression fail?")
 print(trace.representation.references)
 
-references = pipeline.references(trace.observation, max_tokens=120)
+references = pipeline.references(trace.observation, max_tokens=128)
 for arguments in (
     {"ref": "ref:report.ipynb/cell-train/output-0", "start": 391},
     {"ref": "ref:report.ipynb/cell-train/output-0", "search": "epoch 250"},

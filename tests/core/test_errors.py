@@ -25,7 +25,7 @@ def test_errors_cross_processes(error_type: type[SensoriumError]) -> None:
 
 
 def test_there_are_errors_for_each_boundary() -> None:
-    assert len(ALL_ERRORS) == 9
+    assert len(ALL_ERRORS) == 11
 
 
 def test_unknown_name_names_the_nearest() -> None:

@@ -50,8 +50,8 @@ def test_a_page_without_rows_has_no_table() -> None:
 @pytest.mark.parametrize(
     "piece", ["<", "<!--", "<a ", "<a x='", "</", "<![", "<script>", "<td>", "<table><tr><td>", "&"]
 )
-def test_a_million_open_marks_are_gone_through_once(piece: str) -> None:
-    page = piece * (1_000_000 // len(piece))
+def test_many_open_marks_are_gone_through_once(piece: str) -> None:
+    page = piece * (200_000 // len(piece))
     assert isinstance(html_text(page), str)
     html_table(page)
 

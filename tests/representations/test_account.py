@@ -14,6 +14,7 @@ from sensorium.observations.base import Observation, Part
 from sensorium.observations.read import read
 from sensorium.observations.values import CellValue, OutputValue, StackTrace, TextValue
 from sensorium.representations.adaptive import AdaptiveState
+from sensorium.representations.align import interleave
 from sensorium.representations.base import Account, Level, Representation
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History
@@ -66,7 +67,8 @@ def test_every_part_has_one_entry_in_order_and_figures_add_up():
             continue
         entries = rep.account.entries
         kept = case.config.context_management.keep_current_state
-        assert [e.part_id for e in entries] == ([p.id for p in case.observation.parts] if kept else [])
+        in_time = [part.id for part in interleave(case.observation.parts)]
+        assert [e.part_id for e in entries] == (in_time if kept else [])
         assert sum(rep.account.counts().values()) == len(entries)
         for entry in entries:
             assert 0.0 <= entry.retained <= 1.0, (number, entry)
@@ -122,9 +124,9 @@ def test_user_weight_error_and_cause_are_named_as_reasons():
     observation = cell_and_output("KeyError: 'x'", error)
     heavy = observation.parts[0].model_copy(update={"importance": 3.0})
     rep = pipeline()(Observation(parts=(heavy, observation.parts[1])))
-    assert rep.account.entry("nb/cell-0").why == "whole (user weight 3, belongs to an error)"
-    assert rep.account.entry("nb/cell-0").weight == pytest.approx(6.0)
-    assert rep.account.entry("nb/cell-0/output-0").why == "whole (error)"
+    assert rep.account.entry("nb/cell-0").why == "whole (user weight 3, belongs to an error, relevance 0.13)"
+    assert rep.account.entry("nb/cell-0").weight == pytest.approx(3.0 * 2.0 * (1.0 + 3.0 * 0.1255), rel=1e-3)
+    assert rep.account.entry("nb/cell-0/output-0").why == "whole (error, relevance 1.00)"
     assert "! cell-0/output-0: KeyError: 'x'" in rep.messages[-1].text
 
 

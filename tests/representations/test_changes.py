@@ -7,6 +7,7 @@ import pytest
 from sensorium.core import parse_config
 from sensorium.llm.messages import ImageBlock, TextBlock
 from sensorium.metrics import ObservationMeter
+from sensorium.observations import Source
 from sensorium.representations import Level, ObservationPipeline, PipelineConfig, Session
 
 
@@ -81,3 +82,12 @@ def test_a_session_writes_metrics_of_every_step():
     summary = meter.summary()
     assert 0.0 < summary["observation/retained/text"].value < 1.0
     assert any("tokens" in name for name in summary)
+
+
+def test_parts_of_several_sensors_are_told_in_the_order_of_time():
+    frames = {f"camera/{i}": Source(f"frame {i}", timestamp_s=i / 2) for i in range(3)}
+    words = {"speech": Source("stop here", timestamp_s=0.7), "goal": Source("Reach the door.")}
+    text = pipeline()(frames | words).messages[-1].text
+    order = [text.index(name) for name in ("goal", "camera/0 at 0 s", "camera/1 at 0.5 s", "speech at 0.7 s")]
+    assert order == sorted(order)
+    assert text.index("speech at") < text.index("camera/2 at 1 s")

@@ -231,3 +231,12 @@ def test_a_state_that_raises_when_it_is_read_is_told():
     rep = pipeline()(Hostile())
     assert len(rep.account.entries) == 1
     assert rep.num_tokens > 0
+
+
+@pytest.mark.parametrize("limit", [1500, 3000, 6000])
+def test_marks_that_cost_more_than_was_estimated_do_not_leave_the_budget_unused(limit: int):
+    # One line in ten says something: marks with numbers of four digits stand between all that are kept.
+    lines = [f"total_{i} = load(rows[{i}], limit={i * 7})" if i % 10 == 0 else "pass" for i in range(4000)]
+    observe = pipeline(multimodal={"code": {"max_lines": 100_000}}, observation={"max_tokens": limit})
+    representation = observe({"loads.py": "\n".join(lines)})
+    assert 0.9 * observe.config.observation.state_limit < representation.num_tokens <= limit

@@ -34,14 +34,12 @@ _LOG_LINE = re.compile(
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d "  # syslog
     r"|\S+ \S+ \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:"  # web server
     r"|[\[<(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[\]>):| ]"
-    r")",
-    re.M,
+    r")"
 )
-_MARKDOWN = re.compile(
-    r"^(?:#{1,6} \S|```|~~~|[*+-] \S|\d{1,3}\. \S|> \S|\|.*\|[ \t]*$)|\*\*\S[^*\n]*\*\*|"
-    r"\[[^\]\n]+\]\([^)\n]+\)",
-    re.M,
-)
+_LEVEL_BEGINS = frozenset("[<(TDINWECF")
+_LINE_MARK = re.compile(r"#{1,6} \S|```|~~~|[*+-] \S|\d{1,3}\. \S|> \S|\|.*\|[ \t]*$")
+_MARK_BEGINS = frozenset("#`~*+->|")
+_INLINE_MARK = re.compile(r"\*\*\S[^*]*\*\*|\[[^\]]+\]\([^)]+\)")
 _STRONG_MARKDOWN = re.compile(r"^(?:#{1,6} \S|```|~~~|\|[ :|-]*-[ :|-]*\|[ \t]*$)", re.M)
 
 
@@ -93,15 +91,30 @@ def detect_format(text: str, *, path: str | None = None) -> TextFormat:
         return "traceback"
     if "<" in sample and (_HTML.match(sample) or _is_mostly_tags(sample)):
         return "html"
-    lines = sum(1 for line in sample.split("\n") if line.strip()) or 1
-    logged = len(_LOG_LINE.findall(sample))
-    if logged >= 2 and logged >= 0.4 * lines:
+    lines = [line for line in sample.split("\n") if line.strip()]
+    count = len(lines) or 1
+    logged = sum(map(_is_logged, lines))
+    if logged >= 2 and logged >= 0.4 * count:
         return "log"
-    marks = len(_MARKDOWN.findall(sample))
+    marks = sum(map(_count_marks, lines))
     strong = bool(_STRONG_MARKDOWN.search(sample))
-    if marks and ((strong and marks >= 0.03 * lines) or (marks >= 3 and marks >= 0.2 * lines)):
+    if marks and ((strong and marks >= 0.03 * count) or (marks >= 3 and marks >= 0.2 * count)):
         return "markdown"
     return "plain"
+
+
+def _is_logged(line: str) -> bool:
+    """Whether a line begins as those of a log; a quick look leaves few lines for the pattern."""
+    return (":" in line or line[0] in _LEVEL_BEGINS) and _LOG_LINE.match(line) is not None
+
+
+def _count_marks(line: str) -> int:
+    """Marks of markdown in a line."""
+    match = _LINE_MARK.match(line) if line[0] in _MARK_BEGINS or line[0].isdecimal() else None
+    found = 0 if match is None else 1
+    if "**" in line or "](" in line:
+        found += len(_INLINE_MARK.findall(line, match.end() if match else 0))
+    return found
 
 
 def _suffix(path: str | None) -> str:

@@ -16,6 +16,7 @@ from sensorium.llm.tokens import build_counter
 from sensorium.observations.base import Observation, Part
 from sensorium.observations.read import read
 from sensorium.observations.values import TextValue
+from sensorium.representations.align import interleave
 from sensorium.representations.base import Representation
 from sensorium.representations.compose import build_prompt, compose
 from sensorium.representations.config import PipelineConfig
@@ -23,7 +24,8 @@ from sensorium.representations.history import History
 from sensorium.representations.references import References
 from sensorium.representations.scoring import Relevance
 from sensorium.representations.selection import Selection
-from sensorium.representations.subjects import Serve, Subject, build_subjects, common_root, lay_out_all
+from sensorium.representations.shelf import Shelf
+from sensorium.representations.subjects import Serve, Subject, build_subjects, common_root
 from sensorium.representations.weights import part_weights
 
 _TASK_ID = "(task)"
@@ -69,6 +71,7 @@ class ObservationPipeline:
         self.counter = counter or build_counter(self.config.tokens, find_model)
         self._runner = FeatureRunner(self.config.features)
         self._serve = serve
+        self._shelf = Shelf(self.config.multimodal, self.counter)
 
     @classmethod
     def from_config(
@@ -187,7 +190,11 @@ class ObservationPipeline:
         self._runner.close()
 
     def _read(self, raw: Any) -> Observation:
-        return raw if isinstance(raw, Observation) else read(raw, config=self.config.reading)
+        """The raw state as parts; those that have a time are put into its order, across all sensors."""
+        observation = raw if isinstance(raw, Observation) else read(raw, config=self.config.reading)
+        if all(part.timestamp_s is None for part in observation.parts):
+            return observation
+        return Observation(parts=interleave(observation.parts), timestamp_s=observation.timestamp_s)
 
     def _inputs(self, observation: Observation, task: str) -> list[Part]:
         """Parts to extract from; where sentences are embedded the task is one of them, to compare with."""
@@ -209,12 +216,12 @@ class ObservationPipeline:
         prompt = build_prompt(task, system, past, self.config, self.counter)
         subjects: list[Subject] = []
         if self.config.context_management.keep_current_state:
-            documents = lay_out_all(observation, self.config)
+            measured = [self._shelf.lay_out(part) for part in observation.parts]
             wanted = _wanted(task, observation)
-            lines = [s.text for d in documents if d is not None for s in d.segments] if wanted else []
+            lines = [s.text for m in measured if m is not None for s in m.document.segments] if wanted else []
             relevance = Relevance(wanted, lines)
             subjects = build_subjects(
-                observation, documents, report.features, self.config, self.counter, relevance, self._serve
+                observation, measured, report.features, self.config, self._shelf, relevance, self._serve
             )
             related = _related(subjects, relevance, report.features)
         else:

@@ -176,23 +176,36 @@ class Relevance:
         return share
 
 
-def scores(document: Document, relevance: Relevance) -> list[float]:
-    """Value of every segment: what its document's layout says, times what is found in its text.
+def worth(document: Document) -> list[float]:
+    """Value of every segment before the task is considered: ``weight * information * novelty * alarm``.
 
-    ``weight * information * novelty * (1 + 8 r + 60 r^4) * alarm`` with the relevance r, where novelty is
-    ``count ** -0.7`` for a line whose shape occurs `count` times in the document, ``count ** -0.2`` for the
-    first of them.
+    Novelty is ``count ** -0.7`` for a line whose shape occurs `count` times in the document, and
+    ``count ** -0.2`` for the first of them.
     """
     is_code = bool(document.fence)  # there ``error`` is a name like any other
     found = []
     for segment, novelty in zip(document.segments, _novelties(document.segments), strict=True):
-        value = max(0.0, segment.weight) * information(segment.text) * novelty
-        share = relevance(segment.text)
-        if share:
-            value *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
+        value = segment.weight * information(segment.text) * novelty if segment.weight > 0.0 else 0.0
         if not is_code and segment.weight < _STRONG and _is_alarm(segment.text):
             value *= ALARM_GAIN
         found.append(value)
+    return found
+
+
+def scores(document: Document, relevance: Relevance, worth_of: Sequence[float] | None = None) -> list[float]:
+    """Value of every segment: ``worth * (1 + 8 r + 60 r^4)`` with its relevance r to the task.
+
+    Args:
+        document: Whose segments.
+        relevance: To the task.
+        worth_of: What `worth` says of the document, where that is known.
+    """
+    found = list(worth(document) if worth_of is None else worth_of)
+    if not relevance.is_empty:
+        for at, segment in enumerate(document.segments):
+            share = relevance(segment.text)
+            if share:
+                found[at] *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
     return found
 
 

@@ -119,10 +119,10 @@ class Selection:
             candidates(s, self._config, self._counter, self._history, visible_from, self._serve, room)
             for s in self._subjects
         ]
-        choices = [
-            [Choice(c.tokens, _utility(s, w, c)) for c in found]
-            for s, w, found in zip(self._subjects, self._weights, options, strict=True)
-        ]
+        choices = []
+        for subject, weight, found in zip(self._subjects, self._weights, options, strict=True):
+            worth = _worth(subject, weight)
+            choices.append([Choice(c.tokens, worth * c.retained) for c in found])
         picks = choose(choices, max(0, limit))
         return [
             Picked(s, w, o, p)
@@ -203,10 +203,11 @@ def _fault(subject: Subject) -> str:
     return one_line((part.text or "").rstrip().rsplit("\n", 1)[-1], 120)
 
 
-def _utility(subject: Subject, weight: Weight, candidate: Candidate) -> float:
+def _worth(subject: Subject, weight: Weight) -> float:
+    """What it is worth to show all of a subject."""
     tokens = subject.tokens if subject.sheet is None else subject.sheet.substance
     size: float = max(tokens, 1) ** SIZE_POWER
-    return (0.001 + weight.value) * size * candidate.retained
+    return (0.001 + weight.value) * size
 
 
 def _can_grow(candidate: Candidate) -> bool:
@@ -230,7 +231,7 @@ def _one_step_down(picked: Sequence[Picked]) -> list[Picked]:
         now = p.candidate
         for i, other in enumerate(p.options):
             if other.tokens < now.tokens:
-                loss = _utility(p.subject, p.weight, now) - _utility(p.subject, p.weight, other)
+                loss = _worth(p.subject, p.weight) * (now.retained - other.retained)
                 rate = loss / (now.tokens - other.tokens)
                 if best is None or rate < best[0]:
                     best = (rate, at, i)

@@ -20,10 +20,10 @@ from sensorium.observations.values import (
 from sensorium.representations.base import Document, Level, Segment
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import one_line
-from sensorium.representations.layout.dispatch import lay_out
 from sensorium.representations.media.audio import audio_variants
 from sensorium.representations.media.image import image_variants
 from sensorium.representations.scoring import Relevance
+from sensorium.representations.shelf import Measured, Shelf
 from sensorium.representations.summary import Sheet
 
 JOINED_CHARS = 240
@@ -92,11 +92,6 @@ class Subject:
         return self.sheet.full_tokens / self.tokens
 
 
-def lay_out_all(observation: Observation, config: PipelineConfig) -> list[Document | None]:
-    """Every part as text, None for pictures and sounds."""
-    return [lay_out(part, config.multimodal) for part in observation.parts]
-
-
 def common_root(observation: Observation) -> str:
     """The first piece of the ids when all parts share it (``report.ipynb``), else ``""``."""
     roots = {part.id.partition("/")[0] for part in observation.parts}
@@ -105,10 +100,10 @@ def common_root(observation: Observation) -> str:
 
 def build_subjects(
     observation: Observation,
-    documents: Sequence[Document | None],
+    documents: Sequence[Measured | None],
     features: FeatureMap,
     config: PipelineConfig,
-    counter: TokenCounter,
+    shelf: Shelf,
     relevance: Relevance,
     serve: Serve | None,
 ) -> list[Subject]:
@@ -121,13 +116,13 @@ def build_subjects(
         label = part.id.removeprefix(f"{root}/") if root else part.id
         heading = label if part.timestamp_s is None else f"{label} at {part.timestamp_s:g} s"
         if document is not None:
-            subject = _of_text(group, label, heading, counter, relevance)
+            subject = _of_text(group, label, heading, shelf, relevance)
             subject.summary = features.get(part.id, {}).get("summary")
             subjects.append(subject)
             continue
         digest = _same_media(part)
         twin = first.setdefault(digest, part.id) if digest else part.id
-        media = _media(part, heading, features.get(part.id, {}), config, counter, serve)
+        media = _media(part, heading, features.get(part.id, {}), config, shelf.counter, serve)
         tokens = max((candidate.tokens for candidate in media), default=0)
         subjects.append(
             Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
@@ -141,10 +136,10 @@ def is_withheld(part: Part, features: Mapping[str, Features]) -> bool:
     return judged is not None and isinstance(part.value, ImageValue) and judged.data.get("verdict") != "safe"
 
 
-_Laid = tuple[Part, Document | None]
+_Laid = tuple[Part, Measured | None]
 
 
-def _grouped(parts: Sequence[Part], documents: Sequence[Document | None]) -> list[list[_Laid]]:
+def _grouped(parts: Sequence[Part], documents: Sequence[Measured | None]) -> list[list[_Laid]]:
     """Cells with the short outputs that follow them; every other part by itself."""
     groups: list[list[_Laid]] = []
     for part, document in zip(parts, documents, strict=True):
@@ -162,29 +157,20 @@ def _grouped(parts: Sequence[Part], documents: Sequence[Document | None]) -> lis
     return groups
 
 
-def _of_text(
-    group: Sequence[_Laid], label: str, heading: str, counter: TokenCounter, relevance: Relevance
-) -> Subject:
-    part, document = group[0]
-    assert document is not None
-    members, segments = [Member(part, 0, len(document.segments))], list(document.segments)
+def _of_text(group: Sequence[_Laid], label: str, heading: str, shelf: Shelf, relevance: Relevance) -> Subject:
+    part, measured = group[0]
+    assert measured is not None
+    # The notes of tables and the like stand in their documents already.
+    tells_notes = part.notes and not isinstance(part.value, TableValue | ArrayValue | ProprioValue)
+    members = [Member(part, 0, len(measured.document.segments))]
     for output, laid in group[1:]:
         assert laid is not None
-        start = len(segments)
-        name = output.id.rpartition("/")[2]
-        for at, segment in enumerate(laid.segments):
-            text = f"# {name}: {segment.text}" if at == 0 else segment.text
-            above = 0 if segment.parent is None else segment.parent + start
-            segments.append(
-                Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
-            )
-        members.append(Member(output, start, len(segments)))
-    title = document.title
-    if part.notes and not isinstance(part.value, TableValue | ArrayValue | ProprioValue):  # those tell them
-        title = one_line("; ".join([title, *part.notes]), _MAX_TITLE)
-    if len(group) > 1 or title != document.title:
-        document = document._replace(title=title, segments=tuple(segments))
-    sheet = Sheet(heading, document, counter, relevance)
+        start = members[-1].stop
+        members.append(Member(output, start, start + len(laid.document.segments)))
+    if tells_notes or len(members) > 1:
+        measured = shelf.joined(tuple(member.part for member in members), lambda: _joined(group))
+    document, counter = measured.document, shelf.counter
+    sheet = Sheet(heading, document, counter, relevance, measured)
     whole = sheet.full_tokens
     raw, value = part.text, part.value
     if raw is not None and len(raw) > len(sheet.full_text):
@@ -193,6 +179,25 @@ def _of_text(
         rows = sum(segment.place.startswith("row ") for segment in document.segments)
         whole = round(whole * max(1.0, value.num_rows / max(1, rows)))
     return Subject(tuple(members), label, sheet, tokens=whole)
+
+
+def _joined(group: Sequence[_Laid]) -> Document:
+    """The document of a part with its notes, and the short outputs of a cell behind it."""
+    part, measured = group[0]
+    assert measured is not None
+    document, segments = measured.document, list(measured.document.segments)
+    for output, laid in group[1:]:
+        assert laid is not None
+        start = len(segments)
+        name = output.id.rpartition("/")[2]
+        for at, segment in enumerate(laid.document.segments):
+            text = f"# {name}: {segment.text}" if at == 0 else segment.text
+            above = 0 if segment.parent is None else segment.parent + start
+            segments.append(
+                Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
+            )
+    title = one_line("; ".join([document.title, *part.notes]), _MAX_TITLE) if part.notes else document.title
+    return document._replace(title=title, segments=tuple(segments))
 
 
 def _same_media(part: Part) -> str | None:

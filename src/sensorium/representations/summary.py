@@ -1,7 +1,6 @@
 """Summaries without a model: the segments that matter most, in order, with marks for the rest."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -9,7 +8,8 @@ from typing import NamedTuple
 from sensorium.llm.base import TokenCounter
 from sensorium.representations.base import Document, Level
 from sensorium.representations.packing import Packing
-from sensorium.representations.scoring import Relevance, scores, shape_of
+from sensorium.representations.scoring import Relevance, scores
+from sensorium.representations.shelf import Measured
 
 SHARES = (0.6, 0.35, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01)
 """Sizes of the summaries that are tried, as shares of the whole part, as far as `compression_ratio` allows.
@@ -45,11 +45,20 @@ class Sheet:
         document: The part as text.
         counter: Counts tokens.
         relevance: To the task.
+        measured: The document, where it is on a `Shelf`.
     """
 
-    def __init__(self, label: str, document: Document, counter: TokenCounter, relevance: Relevance) -> None:
+    def __init__(
+        self,
+        label: str,
+        document: Document,
+        counter: TokenCounter,
+        relevance: Relevance,
+        measured: Measured | None = None,
+    ) -> None:
         self.document = document
         self._counter, self._relevance = counter, relevance
+        self._measured = measured or Measured(document, counter)
         title = document.title.removeprefix(f"{label.rpartition('/')[2]}: ")
         self.heading = f"### {label}: {title}" if title else f"### {label}"
         self.full_text = self._written(None)
@@ -58,22 +67,17 @@ class Sheet:
     @cached_property
     def values(self) -> list[float]:
         """Value of every segment."""
-        return scores(self.document, self._relevance)
+        return scores(self.document, self._relevance, self._measured.worth)
 
-    @cached_property
+    @property
     def costs(self) -> list[int]:
         """Tokens of every segment, with its line end."""
-        return [self._counter.text(segment.text) + 1 for segment in self.document.segments]
+        return self._measured.costs
 
-    @cached_property
+    @property
     def substance(self) -> float:
-        """Tokens as far as they are new: of n lines of one shape, each counts ``n ** -0.7``."""
-        if not self.can_shrink:
-            return self.full_tokens
-        shapes = [shape_of(segment.text) for segment in self.document.segments]
-        counts = Counter(shapes)
-        tokens: float = sum(c * counts[shape] ** -0.7 for c, shape in zip(self.costs, shapes, strict=True))
-        return tokens
+        """Tokens as far as they are new: see `Measured`."""
+        return self._measured.substance if self.can_shrink else self.full_tokens
 
     @cached_property
     def _overhead(self) -> int:
@@ -82,14 +86,14 @@ class Sheet:
     @cached_property
     def _order(self) -> list[int]:
         """Positions by value per root of the cost: short telling lines first, pinned ones early."""
-        segments, values, costs = self.document.segments, self.values, self.costs
+        values, pinned = self.values, [segment.is_pinned for segment in self.document.segments]
         least = sum(values) / max(1, len(values))
-
-        def rank(i: int) -> tuple[float, int]:
-            value = PINNED_GAIN * max(values[i], least) if segments[i].is_pinned else values[i]
-            return -value / costs[i] ** 0.5, i
-
-        return sorted((i for i in range(len(segments)) if values[i] > 0.0 or segments[i].is_pinned), key=rank)
+        ranks = [
+            (-(PINNED_GAIN * max(value, least) if is_pinned else value) / cost**0.5, i)
+            for i, (value, cost, is_pinned) in enumerate(zip(values, self.costs, pinned, strict=True))
+            if value > 0.0 or is_pinned
+        ]
+        return [i for _, i in sorted(ranks)]
 
     @cached_property
     def _packing(self) -> Packing:

@@ -88,9 +88,8 @@ class _Body:
         self.max_lines = config.max_lines
         self.include_comments = config.include_comments
         self.is_brace = is_brace_language(value.language)
-        self.fault_lines = {fault.line for fault in value.faults[:5]}
-        self.stack_lines = frozenset(anchors_of(value).stack)
-        self.near = _nearness(self.fault_lines | self.stack_lines)
+        self.telling = {fault.line for fault in value.faults[:5]}.union(anchors_of(value).stack)
+        self.near = _nearness(self.telling)
         self.has_anchors = bool(self.near or value.cursor_line is not None)
         self.seen: set[str] = set()
 
@@ -187,10 +186,10 @@ class _Body:
     def _segment(self, block: list[_Line], is_signature: bool, parent: int | None) -> Segment:
         number, text = block[0]
         weight = 3.0 if is_signature else weight_of(text, self.seen)
-        if self.width:
-            text = "\n".join([f"{line:>{self.width}} {written}" for line, written in block])
-        elif len(block) > 1:
-            text = "\n".join([written for _, written in block])
+        if len(block) > 1:
+            text = "\n".join([self._numbered(line, written) for line, written in block])
+        elif self.width:
+            text = self._numbered(number, text)
         if not self.has_anchors:
             return Segment(text, weight, f"line {number}", parent)
         pinned = False
@@ -200,11 +199,14 @@ class _Body:
             weight += max(0.0, 3.0 - distance * 0.25)
             pinned = distance == 0
         for line, _ in block:
-            if line in self.fault_lines or line in self.stack_lines:
+            if line in self.telling:
                 weight, pinned = weight + 4.0, True
         if not pinned:
             weight += self.near.get(number, 0.0)
         return Segment(text, weight, f"line {number}", parent, pinned and len(text) <= _PINNED_CHARS)
+
+    def _numbered(self, number: int, text: str) -> str:
+        return f"{str(number).rjust(self.width)} {text}" if self.width else text
 
     def _left_out(self, first: int, last: int) -> Segment:
         where = f"line {first}" if first == last else f"lines {first}-{last}"

@@ -263,7 +263,7 @@ def _table_names(rows: list[Any]) -> list[str] | None:
     return list(names)
 
 
-def _fits(value: Any, used: int, *, is_record: bool) -> bool:
+def _fits(value: Any, used: int, *, is_record: bool = False) -> bool:
     """Whether a container can be written on one line; looks at no more of it than would fit.
 
     An element of a list may be longer and deeper: a record whose fields are kept apart says nothing.

@@ -1,0 +1,86 @@
+"""Documents of parts that were met before are the same objects; what changed, or is another kind, is not."""
+
+import pickle
+
+from sensorium.core.types import Modality
+from sensorium.llm.config import EstimateConfig
+from sensorium.llm.estimate import EstimateCounter
+from sensorium.observations.base import Part
+from sensorium.observations.values import ImageValue, ProblemValue, TextValue
+from sensorium.representations.config import MultimodalConfig
+from sensorium.representations.layout.dispatch import lay_out
+from sensorium.representations.pipeline import ObservationPipeline
+from sensorium.representations.scoring import worth
+from sensorium.representations.shelf import Shelf
+
+CONFIG, COUNTER = MultimodalConfig(), EstimateCounter(EstimateConfig())
+
+
+def text_part(text: str, part_id: str = "note", **more: object) -> Part:
+    return Part(id=part_id, modality=Modality.TEXT, value=TextValue(text=text), **more)  # type: ignore[arg-type]
+
+
+def test_equal_content_is_laid_out_once():
+    shelf = Shelf(CONFIG, COUNTER)
+    first, again = shelf.lay_out(text_part("one\ntwo")), shelf.lay_out(text_part("one\ntwo", "elsewhere"))
+    assert first is again
+    assert first is not None
+    assert first.document == lay_out(text_part("one\ntwo"), CONFIG)
+    assert first.costs == [COUNTER.text("one") + 1, COUNTER.text("two") + 1]
+    assert first.worth == worth(first.document)
+
+
+def test_other_content_or_notes_are_another_document():
+    shelf = Shelf(CONFIG, COUNTER)
+    first = shelf.lay_out(text_part("one"))
+    assert shelf.lay_out(text_part("two")) is not first
+    assert shelf.lay_out(text_part("one", notes=("cut",))) is not first
+
+
+def test_a_problem_is_told_with_the_place_it_is_at():
+    shelf = Shelf(CONFIG, COUNTER)
+    value = ProblemValue(what="it is empty", where="b.txt")
+    texts = []
+    for part_id in ("a.txt", "b.txt"):
+        measured = shelf.lay_out(Part(id=part_id, modality=Modality.TEXT, value=value))
+        assert measured is not None
+        texts.append(measured.document.segments[0].text)
+    assert "b.txt" in texts[0]
+    assert "b.txt" not in texts[1]
+
+
+def test_pictures_have_no_document():
+    picture = Part(id="p", modality=Modality.IMAGE, value=ImageValue(url="https://example.org/a.png"))
+    assert Shelf(CONFIG, COUNTER).lay_out(picture) is None
+
+
+def test_memory_is_bounded_and_what_was_used_last_stays():
+    shelf = Shelf(CONFIG, COUNTER, limit_bytes=10_000)
+    parts = [text_part(f"number {i} " + "x" * 300) for i in range(40)]
+    kept = [shelf.lay_out(part) for part in parts[:2]]
+    for part in parts[2:]:
+        shelf.lay_out(part)
+        assert shelf.lay_out(parts[0]) is kept[0]
+    assert shelf.lay_out(parts[1]) is not kept[1]
+    large = text_part("\n".join(f"line {i}" for i in range(100)))
+    assert shelf.lay_out(large) is not shelf.lay_out(large)
+
+
+def test_a_pipeline_that_has_met_a_state_says_the_same_as_one_that_has_not():
+    lines = [f"step {i} wrote {i * i} rows to table_{i % 7}" for i in range(400)]
+    states = ["\n".join([*lines[:i], "the limit is 42", *lines[i:]]) for i in (10, 390, 10)]
+    known = ObservationPipeline()
+    for state in states:
+        for task in ("", "What is the limit?"):
+            assert known({"run.log": state}, task=task) == ObservationPipeline()(
+                {"run.log": state}, task=task
+            )
+
+
+def test_it_travels_to_other_processes_empty():
+    shelf = Shelf(CONFIG, COUNTER)
+    shelf.lay_out(text_part("one"))
+    other = pickle.loads(pickle.dumps(shelf))
+    measured = other.lay_out(text_part("one"))
+    assert measured is not None
+    assert measured.document.segments[0].text == "one"
