@@ -18,6 +18,7 @@ interval is the 95 % Wilson interval of that share.
 """
 
 import argparse
+import ast
 import json
 import subprocess
 import sys
@@ -59,12 +60,12 @@ class State(NamedTuple):
 
 
 def pipeline(max_tokens: int, extractors: Sequence[str] = ()) -> ObservationPipeline:
-    """A pipeline with so many tokens, no reserve and no limit of lines: all methods get the same tokens."""
+    """A pipeline with so many tokens, no reserve, no limit of lines and no plots, as for the other methods."""
     settings: dict[str, Any] = {
         "observation": {"max_tokens": max_tokens, "compression_ratio": 0.01, "reserve": 0.0},
         "multimodal": {
             "code": {"max_lines": 100_000},
-            "table": {"max_rows": 100_000},
+            "table": {"max_rows": 100_000, "plot": "never"},
             "notebook": {"max_output_lines": 100_000},
         },
         "reading": {"keep_rows": 100_000},
@@ -216,32 +217,75 @@ def timed(function: Callable[[], object], seconds: float) -> float:
     return calls / (time.process_time() - start)
 
 
-def measure_speed() -> dict[str, float]:
-    """Observations per second of CPU time, reading to messages, without models and without a cache."""
-    documents = corpus()
-    texts = [d.raw for d in documents if d.kind == "source"]
-    code = [text[at : at + 4096] for text in texts for at in range(0, 40_960, 4096)]
-    prose = [line for d in documents if d.kind == "notebook" for line in [_prose(d.raw)]]
-    text = [whole[at : at + 4096] for whole in prose for at in range(0, len(whole) - 4096, 4096)]
-    notebooks = [d.raw | {"cells": d.raw["cells"][:100]} for d in documents if d.kind == "notebook"]
-    small, large = pipeline(600), pipeline(3000)
+TASK = "What is the default of axis?"
 
-    def over(states: Sequence[Any], by: ObservationPipeline) -> Callable[[], object]:
-        position = iter(range(10**9))
-        return lambda: by(states[next(position) % len(states)], task="What is the default of axis?")
 
-    found = {
-        "text of 4 KB": timed(over(text, small), 3.0),
-        "code of 4 KB": timed(over([{"m.py": Source(c, path="m.py")} for c in code], small), 3.0),
-        "notebook of 100 cells": timed(over(notebooks, large), 3.0),
-    }
-    table = Table(title="observations per second of CPU time, squeezed to 600 and 3,000 tokens")
-    table.add_column("state")
-    table.add_column("per second", justify="right")
-    for name, rate in found.items():
-        table.add_row(name, f"{rate:,.0f}")
+def measure_speed() -> dict[str, Any]:
+    """Observations per second of CPU time, reading to messages, without models.
+
+    Every state is met for the first time, with one line of it edited (an agent's next step), and once more.
+    """
+    table = Table(title="observations per second of CPU time")
+    for heading in ("state", "tokens at most", "never seen", "one line edited", "seen again"):
+        table.add_column(heading, justify="left" if heading == "state" else "right")
+    found: dict[str, Any] = {}
+    for name, states, squeezed in speed_states():
+        for limit in (8192, squeezed):
+            run = pipeline(limit)
+            for state in states[:5]:  # modules are loaded, parsers are built
+                run(state, task=TASK)
+            fresh = states[5:]
+            edited = [edit(state) for state in fresh]
+            rates = [rate(run, fresh), rate(run, edited), rate(run, fresh)]
+            found[f"{name}, {limit}"] = dict(zip(("never_seen", "edited", "again"), rates, strict=True))
+            table.add_row(name, f"{limit:,}", *(f"{r:,.0f}" for r in rates))
     CONSOLE.print(table)
     return found
+
+
+def speed_states() -> list[tuple[str, list[Any], int]]:
+    """Texts and code of about 4 KB, and notebooks of 100 cells, each with a limit that squeezes it."""
+    documents = corpus(notebooks=40)
+    notebooks = [d.raw | {"cells": d.raw["cells"][:100]} for d in documents if d.kind == "notebook"]
+    prose = [_prose(d.raw) for d in documents if d.kind == "notebook"]
+    texts = [whole[at : at + 4096] for whole in prose for at in range(0, len(whole) - 4096, 4096)]
+    code = [chunk for d in documents if d.kind == "source" for chunk in _statements(d.raw)]
+    return [
+        ("text of 4 KB", [{"notes.md": Source(text, path="notes.md")} for text in texts], 600),
+        ("code of 4 KB", [{"m.py": Source(text, path="m.py")} for text in code], 600),
+        ("notebook of 100 cells", notebooks, 3000),
+    ]
+
+
+def _statements(source: str) -> list[str]:
+    """Whole statements of a module, about 4 KB at a time."""
+    lines, chunks, begin = source.split("\n"), list[str](), 0
+    for node in ast.parse(source).body:
+        size = sum(len(line) + 1 for line in lines[begin : node.end_lineno])
+        if size >= 3_600:
+            if size <= 4_800:
+                chunks.append("\n".join(lines[begin : node.end_lineno]))
+            begin = node.end_lineno or begin
+    return chunks
+
+
+def edit(state: Any) -> Any:
+    """The state with one line more."""
+    if "cells" in state:
+        cells = list(state["cells"])
+        at = len(cells) // 2
+        cells[at] = cells[at] | {"source": f"{cells[at]['source']}\nprint(1)"}
+        return state | {"cells": cells}
+    name, source = next(iter(state.items()))
+    return {name: Source(f"{source.raw}\nanswer = 42", path=name)}
+
+
+def rate(run: ObservationPipeline, states: Sequence[Any]) -> float:
+    """States per second of CPU time, each once."""
+    start = time.process_time()
+    for state in states:
+        run(state, task=TASK)
+    return len(states) / (time.process_time() - start)
 
 
 def _prose(notebook: dict[str, Any]) -> str:

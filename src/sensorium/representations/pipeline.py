@@ -217,9 +217,13 @@ class ObservationPipeline:
         subjects: list[Subject] = []
         if self.config.context_management.keep_current_state:
             measured = [self._shelf.lay_out(part) for part in observation.parts]
-            wanted = _wanted(task, observation)
-            lines = [s.text for m in measured if m is not None for s in m.document.segments] if wanted else []
-            relevance = Relevance(wanted, lines)
+            errors = _errors_of(observation)
+            lines = (
+                [s.text for m in measured if m is not None for s in m.document.segments]
+                if task or errors
+                else []
+            )
+            relevance = Relevance(task, lines, errors=errors)
             subjects = build_subjects(
                 observation, measured, report.features, self.config, self._shelf, relevance, self._serve
             )
@@ -244,10 +248,10 @@ class ObservationPipeline:
         return Trace(observation, report.features, done, blocks, self.config, latencies)
 
 
-def _wanted(task: str, observation: Observation) -> str:
-    """What matters: the task, and what the first errors say of themselves (``KeyError: 'bed_rooms'``)."""
+def _errors_of(observation: Observation) -> str:
+    """What the first errors say of themselves, e.g. ``KeyError 'bed_rooms'``."""
     stacks = [part.stack for part in observation.parts if part.stack is not None][:_MAX_ERRORS]
-    return " ".join([task, *(f"{stack.type} {stack.message[:_ERROR_CHARS]}" for stack in stacks)]).strip()
+    return " ".join(f"{stack.type} {stack.message[:_ERROR_CHARS]}" for stack in stacks)
 
 
 def _related(subjects: Sequence[Subject], relevance: Relevance, features: FeatureMap) -> list[float]:

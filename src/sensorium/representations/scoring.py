@@ -39,6 +39,8 @@ _COMMON = frozenset(
 
 RELEVANCE_GAIN = 8.0
 """A segment that shares words with the task counts up to 1 + this many times as much as one with none ..."""
+ERROR_SHARE = 0.5
+"""Relevance of a text that has every word of the observation's errors."""
 MATCH_GAIN = 60.0
 """... and up to this many times more when it has nearly all of them: it is what the task asks for."""
 ALARM_GAIN = 2.5
@@ -113,10 +115,12 @@ class Relevance:
         task: The instruction; empty text makes everything equally relevant (0).
         texts: All texts of the observation; the words of the task are weighted by how few of them have them
             (inverse document frequency, ``ln(1 + N / df)``).
+        errors: What errors in the observation say. Having all of their words counts as much as having
+            `ERROR_SHARE` of the task's; the two are not added.
     """
 
-    def __init__(self, task: str, texts: Sequence[str] = ()) -> None:
-        self._begins = {word: _begin(word) for word in sorted(terms(task))}
+    def __init__(self, task: str, texts: Sequence[str] = (), *, errors: str = "") -> None:
+        self._begins = {word: _begin(word) for word in sorted(terms(task) | terms(errors))}
         self._wanted = frozenset(self._begins)
         self._found = dict.fromkeys(texts, _NONE)
         """Text -> words of the task that it has."""
@@ -128,13 +132,17 @@ class Relevance:
             for word in self._begins
             if counts[word] or not texts
         }
-        self._total = sum(self._idf.values())
+        self._groups = [
+            (own, factor / sum(own.values()))
+            for words, factor in ((terms(task), 1.0), (terms(errors), ERROR_SHARE))
+            if (own := {word: idf for word, idf in self._idf.items() if word in words})
+        ]
         self._shares: dict[frozenset[str], float] = {_NONE: 0.0}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no word of the task occurs anywhere."""
-        return self._total <= 0.0
+        """Whether no word of the task or the errors occurs anywhere."""
+        return not self._groups
 
     def __call__(self, text: str) -> float:
         """Share of the task's words, weighted by rarity, that the text has: in [0, 1]."""
@@ -171,7 +179,13 @@ class Relevance:
     def _share(self, words: frozenset[str]) -> float:
         share = self._shares.get(words)
         if share is None:
-            share = sum(idf for word, idf in self._idf.items() if word in words) / (self._total or 1.0)
+            share = max(
+                (
+                    factor * sum(idf for word, idf in own.items() if word in words)
+                    for own, factor in self._groups
+                ),
+                default=0.0,
+            )
             self._shares[words] = share
         return share
 

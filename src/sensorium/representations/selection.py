@@ -19,6 +19,8 @@ SIZE_POWER = 0.6
 GUIDE = "(Marks such as [... lines 12-41] and [ref:...] stand for what is left out; fetch_part shows it.)"
 GUIDE_LIMIT = 400
 """Limit below which there is no room for the guide and the list of errors."""
+MOSTLY = 0.9
+"""A summary is made shorter to correct an estimate only if it keeps this share of what it retains."""
 MAX_ERRORS = 5
 """Errors named above the state."""
 TAIL_TOKENS = 22
@@ -132,7 +134,7 @@ class Selection:
     def _refill(self, picked: list[Picked], heading: str, limit: int) -> list[Picked]:
         """Give what is left of the limit to the summaries, the most important first.
 
-        Where estimates were too low and too much is taken, the longest summary is made shorter instead.
+        Where estimates were too low and too much is taken, long summaries are made shorter instead.
         """
         order = sorted(
             (at for at, p in enumerate(picked) if _can_grow(p.candidate)),
@@ -140,14 +142,16 @@ class Selection:
         )
         left = limit - self._cost(self._written(picked, heading)) - 2
         if left < 0:
-            order = sorted(order, key=lambda at: picked[at].candidate.tokens)[-1:]
+            order.sort(key=lambda at: -picked[at].candidate.tokens)
         for at in order:
             if 0 <= left < 12:
                 break
             p = picked[at]
             now = self._counter.text(_text_of(p.candidate.write()))
             other = _grown(p, now + left)
-            if other is not None and (other.tokens > now or left < 0):
+            if other is None:
+                continue
+            if other.tokens > now or (left < 0 and other.retained >= MOSTLY * p.candidate.retained):
                 left -= other.tokens - now
                 picked[at] = p._replace(options=[*p.options, other], pick=len(p.options))
         return picked

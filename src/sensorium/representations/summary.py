@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sensorium.llm.base import TokenCounter
 from sensorium.representations.base import Document, Level
-from sensorium.representations.packing import Packing
+from sensorium.representations.packing import MARK_TOKENS, Packing
 from sensorium.representations.scoring import Relevance, scores
 from sensorium.representations.shelf import Measured
 
@@ -115,6 +115,7 @@ class Sheet:
             return found
         least = max(int(compression_ratio * self.substance), self._overhead + SMALLEST_BODY)
         sizes = {int(share * self.full_tokens) for share in SHARES} | {int(0.5 * self.substance), least}
+        sizes.update(self._sizes_of_best())
         sizes = {size for size in sizes if size >= least}
         if room is not None:
             sizes = {max((size for size in sizes if size <= room), default=least)}
@@ -123,6 +124,21 @@ class Sheet:
             if draft is not None and draft.kept != found[-1].kept:
                 found.append(draft)
         return found
+
+    def _sizes_of_best(self) -> list[int]:
+        """Tokens for the best one, two and four segments: a smaller summary would be of worse ones."""
+        sizes, tokens, kept = [], self._overhead + MARK_TOKENS, set[int]()
+        for count, best in enumerate(self._order[:4], start=1):
+            at: int | None = best
+            while at is not None and at not in kept:
+                kept.add(at)
+                tokens += self.costs[at]
+                parent = self.document.segments[at].parent
+                at = parent if parent is not None and 0 <= parent < len(self.costs) else None
+            tokens += MARK_TOKENS
+            if count in (1, 2, 4):
+                sizes.append(tokens)
+        return sizes
 
     @property
     def can_shrink(self) -> bool:

@@ -16,7 +16,9 @@ CHANGED_GAIN = 2.0
 UNCHANGED_GAIN = 0.5
 """A part that the agent has seen as it is."""
 RELEVANCE_GAIN = 3.0
-"""A part that has every word of the task counts 1 + this many times."""
+"""A part that has words of the task counts up to 1 + this many times ..."""
+MATCH_GAIN = 8.0
+"""... and up to this many times more when it has nearly all of them."""
 MOST_IMPORTANT = 1e6
 """Greatest user weight: more would leave nothing to compare the others by."""
 OLDEST_WEIGHT = 0.5
@@ -76,7 +78,7 @@ def _weight(
     if seen:
         value *= _newness(subject, seen, why)
     if relevance > 0.0:
-        value *= 1.0 + RELEVANCE_GAIN * relevance
+        value *= 1.0 + RELEVANCE_GAIN * relevance + MATCH_GAIN * relevance**4
         why.append(f"relevance {relevance:.2f}")
     learnt = kinds.get(part.value.kind, 1.0)
     if learnt != 1.0:
