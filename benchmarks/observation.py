@@ -60,7 +60,7 @@ class State(NamedTuple):
 
 
 def pipeline(max_tokens: int, extractors: Sequence[str] = ()) -> ObservationPipeline:
-    """A pipeline with so many tokens, no reserve, no limit of lines and no plots, as for the other methods."""
+    """A pipeline with so many tokens, no reserve, no limit of lines, no plots, as for the other methods."""
     settings: dict[str, Any] = {
         "observation": {"max_tokens": max_tokens, "compression_ratio": 0.01, "reserve": 0.0},
         "multimodal": {

@@ -124,9 +124,9 @@ def test_user_weight_error_and_cause_are_named_as_reasons():
     observation = cell_and_output("KeyError: 'x'", error)
     heavy = observation.parts[0].model_copy(update={"importance": 3.0})
     rep = pipeline()(Observation(parts=(heavy, observation.parts[1])))
-    assert rep.account.entry("nb/cell-0").why == "whole (user weight 3, belongs to an error, relevance 0.13)"
-    assert rep.account.entry("nb/cell-0").weight == pytest.approx(3.0 * 2.0 * (1.0 + 3.0 * 0.1255), rel=1e-3)
-    assert rep.account.entry("nb/cell-0/output-0").why == "whole (error, relevance 1.00)"
+    assert rep.account.entry("nb/cell-0").why == "whole (user weight 3, belongs to an error, relevance 0.06)"
+    assert rep.account.entry("nb/cell-0").weight == pytest.approx(3.0 * 2.0 * (1.0 + 3.0 * 0.0628), rel=1e-3)
+    assert rep.account.entry("nb/cell-0/output-0").why == "whole (error, relevance 0.50)"
     assert "! cell-0/output-0: KeyError: 'x'" in rep.messages[-1].text
 
 

@@ -113,7 +113,10 @@ def image_variants(
         return [_told(part, description, read, counter, f"cannot be shown: {type(error).__name__}: {error}")]
     variants = [_picture(Level.FULL, shown[0], line, counter, 1.0)]
     side = max(shown[0].width, shown[0].height)
+    least = compression_ratio * variants[0].tokens
     for thumbnail in shown[1:]:
+        if counter.image(thumbnail.width, thumbnail.height) < least:
+            continue  # `max_size_kb` made it smaller than was planned
         retained = math.sqrt(max(thumbnail.width, thumbnail.height) / side)
         variants.append(_picture(Level.THUMBNAIL, thumbnail, line, counter, retained))
     if description or read:
