@@ -7,6 +7,7 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import gymnasium
+import hypothesis
 import pytest
 import torch
 
@@ -14,6 +15,8 @@ from sensorium.envs.embodied.registry import BACKENDS
 from sensorium.testing.cue import use_cue_backend
 
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("sensorium", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("sensorium")
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """A hand-made observation of every kind of content, with what was sent of it."""
 
 import base64
-import io
-import struct
-import wave
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import plain_files
 
 from sensorium.core.types import Modality
 from sensorium.features.extractors.base import Features
@@ -53,31 +50,18 @@ class HandMadeTrace(NamedTuple):
 
 
 def png(width: int = 64, height: int = 48, blue: int = 90) -> bytes:
-    """A picture of a colour ramp, written without Pillow."""
+    """A picture of a colour ramp."""
     ramp = np.zeros((height, width, 3), dtype=np.uint8)
     ramp[..., 0] = np.linspace(0, 255, width, dtype=np.uint8)
     ramp[..., 1] = np.linspace(0, 255, height, dtype=np.uint8)[:, None]
     ramp[..., 2] = blue
-    lines = b"".join(b"\0" + row.tobytes() for row in ramp)
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    signature = b"\x89PNG\r\n\x1a\n"
-    return signature + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    return plain_files.png(ramp)
 
 
 def wav(seconds: float = 0.25, rate_hz: int = 8000) -> bytes:
     """A tone of 440 Hz."""
     times = np.arange(int(seconds * rate_hz)) / rate_hz
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate_hz)
-        file.writeframes((0.4 * 32767 * np.sin(2 * np.pi * 440 * times)).astype("<i2").tobytes())
-    return buffer.getvalue()
+    return plain_files.wav(0.4 * 32767 * np.sin(2 * np.pi * 440 * times), rate_hz)
 
 
 def image_block(data: bytes, width: int, height: int) -> ImageBlock:

@@ -11,7 +11,7 @@ from observed import SENT_SOURCE, SOURCE, HandMadeTrace, image_block, make_trace
 
 from sensorium.analysis.observation_drawing import ViewLimits, text_views
 from sensorium.analysis.observation_lines import left_out_lines, sent_lines
-from sensorium.analysis.observation_media import MediaLimits, MediaStore
+from sensorium.analysis.observation_media import MediaLimits, PageMedia
 from sensorium.analysis.observation_page import budget_segments, render_page, write_page
 from sensorium.analysis.observation_payload import PageLimits, block_views, page_data
 from sensorium.analysis.observation_views import raw_views
@@ -94,7 +94,7 @@ def test_pictures_are_embedded_once() -> None:
     "url", ["https://example.org/a.png", "javascript:alert(1)", "data:text/html;base64,PHNjcmlwdD4=", ""]
 )
 def test_only_embedded_pictures_are_drawn(url: str) -> None:
-    store = MediaStore()
+    store = PageMedia()
     assert store.image_url(url).key is None
     assert store.urls == {}
 
@@ -104,7 +104,7 @@ def test_a_picture_that_is_too_large_is_scaled_and_one_that_is_broken_is_told() 
     noise = np.random.default_rng(0).integers(0, 255, (1500, 1500, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     image_module.fromarray(noise).save(buffer, "PNG")
-    store = MediaStore(MediaLimits(one=2_000_000))
+    store = PageMedia(MediaLimits(one=2_000_000))
     embedded = store.image(buffer.getvalue(), "image/png")
     assert embedded.key is not None
     assert "smaller" in embedded.note
@@ -115,7 +115,7 @@ def test_a_picture_that_is_too_large_is_scaled_and_one_that_is_broken_is_told() 
 
 
 def test_a_full_page_takes_no_more_media() -> None:
-    store = MediaStore(MediaLimits(one=10_000, all=10_000))
+    store = PageMedia(MediaLimits(one=10_000, all=10_000))
     first = png(64, 48)
     assert store.image(first, "image/png").key is not None
     assert store.audio(bytes(9_990), "audio/wav").key is None
@@ -210,7 +210,7 @@ def test_a_vector_becomes_signed_bytes() -> None:
 def test_odd_values_are_drawn() -> None:
     circle: list[object] = []
     circle.append(circle)
-    store = MediaStore()
+    store = PageMedia()
     deep = StructuredValue.model_construct(data=circle, kind="structured", format="json", fields=())
     holder = part("deep", Modality.TEXT, TextValue(text="")).model_copy(update={"value": deep})
     assert "in a circle" in str(raw_views(holder, store))
@@ -237,7 +237,7 @@ def test_the_page_is_written_complete(tmp_path: Path) -> None:
 
 def test_blocks_with_the_same_picture_share_it() -> None:
     block = image_block(png(8, 8), 8, 8)
-    store = MediaStore()
+    store = PageMedia()
     assert store.image_url(block.url) == store.image_url(block.url)
     assert len(store.urls) == 1
 
@@ -249,7 +249,7 @@ def test_every_kind_of_block_is_drawn() -> None:
         AudioBlock(data=base64.b64encode(wav()).decode(), duration_s=0.25),
         OtherBlock(data={"type": "file"}),
     )
-    said, picture, sound, other = block_views(blocks, MediaStore())
+    said, picture, sound, other = block_views(blocks, PageMedia())
     assert said["text"] == "a"
     assert (picture["key"], picture["caption"]) == (None, "of unknown size")
     assert sound["key"] is not None

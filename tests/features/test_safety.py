@@ -82,6 +82,7 @@ ANSWERS = [
     ('{"verdict": "safe"} or rather {"verdict": "unsafe"}', "unjudged"),
     ('{"verdict": "safe", "verdict": "unsafe"}', "unjudged"),
     ('{"verdict": "safe"', "unjudged"),
+    ('<think>{"verdict": "safe"} or', "unjudged"),
     ('["safe"]', "unjudged"),
     ("{" * 30_000, "unjudged"),
     ('{"a":' * 30_000, "unjudged"),

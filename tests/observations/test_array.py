@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sensorium.core.types import Modality
-from sensorium.observations.array import MAX_KEPT_BYTES, array_of, read_array, read_proprio
+from sensorium.observations.array import MAX_KEPT_BYTES, array_of, read_array
 from sensorium.observations.base import Part
+from sensorium.observations.read import read
+from sensorium.observations.source import Source
 from sensorium.observations.values import ArrayValue, ProprioValue, TableValue
 
 
@@ -104,7 +106,7 @@ def test_depth_in_a_strange_unit_is_a_problem_that_names_the_known_ones() -> Non
     ],
 )
 def test_records_texts_dates_and_objects_become_tables(raw: Any, names: list[str]) -> None:
-    (part,) = read_array(raw, timestamp_s=1.0)
+    (part,) = read(Source(raw, modality=Modality.TABLE, timestamp_s=1.0))
     assert isinstance(part.value, TableValue)
     assert [c.name for c in part.value.columns] == names
     assert part.timestamp_s == 1.0
@@ -124,7 +126,7 @@ def test_tensors_are_arrays() -> None:
 
 
 def test_proprioception_names_scalars_and_elements() -> None:
-    (part,) = read_proprio(
+    source = Source(
         {
             "speed": np.float32(1.5),
             "joint": [1, 2.0],
@@ -133,9 +135,11 @@ def test_proprioception_names_scalars_and_elements() -> None:
             "none": None,
             "far": 10**400,
         },
+        modality=Modality.PROPRIO,
         units={"speed": "m/s", "joint": "rad"},
         timestamp_s=3.0,
     )
+    (part,) = read(source)
     value = part.value
     assert isinstance(value, ProprioValue)
     assert value.names == ("speed", "joint[0]", "joint[1]", "on", "far")

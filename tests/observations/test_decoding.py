@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sensorium.observations.decoding import decode, strip_ansi
+from sensorium.observations.decoding import decode
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -18,10 +18,18 @@ def test_utf_16_without_mark_is_recognised(encoding: str) -> None:
 
 
 def test_wrong_bytes_are_shown_and_counted() -> None:
-    decoded = decode(b"caf\xe9 and \xff end")
-    assert decoded.text == "caf\ufffd and \ufffd end"
-    assert "at byte 3: 2 places" in decoded.notes[0]
+    decoded = decode("Café, ".encode() + b"caf\xe9 and \xff end")
+    assert decoded.text == "Café, caf\ufffd and \ufffd end"
+    assert "at byte 10: 2 places" in decoded.notes[0]
     assert not decoded.is_binary
+
+
+def test_western_text_is_read_as_such_and_other_alphabets_are_not_guessed() -> None:
+    decoded = decode("«Café» kostet 3 €, „gut“".encode("cp1252"))
+    assert decoded.text == "«Café» kostet 3 €, „gut“"
+    assert decoded.notes == ("read as Windows-1252: it is not valid UTF-8 (at byte 0)",)
+    assert "\ufffd" in decode("привет, мир".encode("cp1251")).text
+    assert decode("ab\u20ac".encode()[:-1]).text == "ab\ufffd"  # cut inside a character of UTF-8
 
 
 def test_replacement_characters_of_the_source_are_not_counted() -> None:
@@ -48,10 +56,6 @@ def test_the_limit_may_fall_into_a_character() -> None:
     decoded = decode("ab\u20acd".encode(), max_bytes=4)
     assert decoded.text == "ab"
     assert decoded.notes == ("first 4 of 6 bytes",)
-
-
-def test_terminal_colours_are_removed() -> None:
-    assert strip_ansi("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07") == "red link"
 
 
 @given(st.binary(max_size=200) | st.text(st.characters(), max_size=200))

@@ -3,7 +3,7 @@ import os
 from pathlib import Path
 
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.files import list_files, read_content
+from sensorium.observations.files import list_files, read_content, suffix_of
 
 SMALL = ReadConfig(max_bytes=1_000, max_files=5)
 
@@ -45,6 +45,16 @@ def test_a_deep_directory_ends(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "a.txt").write_text("x")
     assert any(why == "nested too deeply" for _, why in list_files(tmp_path, ReadConfig()).passed_over)
+
+
+def test_the_ending_of_a_packed_file_is_that_of_what_is_packed() -> None:
+    assert [suffix_of(name) for name in ("a.YAML.gz", "C:\\x\\b.py", "d/.bashrc", "e", "f.gz")] == [
+        "yaml",
+        "py",
+        "",
+        "",
+        "",
+    ]
 
 
 def test_pipes_and_devices_are_never_opened(tmp_path: Path) -> None:

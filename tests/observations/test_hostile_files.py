@@ -230,7 +230,7 @@ def test_code_is_read_in_the_encoding_it_declares() -> None:
 def test_strange_declared_encodings_do_no_harm(name: bytes) -> None:
     value = only(read(b"# coding: " + name + b"\ns = '\xe9'\n", name="a.py"))
     assert isinstance(value, CodeValue)
-    assert "'\ufffd'" in value.text
+    assert "'é'" in value.text
 
 
 def test_of_binary_data_only_the_beginning_is_decoded() -> None:

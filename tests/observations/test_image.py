@@ -21,7 +21,8 @@ from PIL import Image, ImageCms
 from sensorium.core import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.image import MAX_COUNTED_FRAMES, decode_data_url, read_image
+from sensorium.observations.decoding import decode_data_url
+from sensorium.observations.image import MAX_COUNTED_FRAMES, read_image
 from sensorium.observations.values import ImageValue, ProblemValue, TextValue
 
 

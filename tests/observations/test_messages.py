@@ -31,10 +31,10 @@ def test_blocks_keep_text_and_hand_out_media() -> None:
     ]
     found = read_messages([{"role": "user", "content": blocks}], part_id="chat")
     assert found.media == [
-        MediaItem("chat/message-0/image-0", "image", "data:image/png;base64,AAAA", "url", None),
-        MediaItem("chat/message-0/image-1", "image", "QUJD", "base64", "image/jpeg"),
-        MediaItem("chat/message-0/audio-0", "audio", "UklGRg==", "base64", "audio/mpeg"),
-        MediaItem("chat/message-0/image-2", "image", "http://x/y.png", "url", None),
+        MediaItem("chat/message-0/image-0", "image", "data:image/png;base64,AAAA", "url"),
+        MediaItem("chat/message-0/image-1", "image", "QUJD", "base64"),
+        MediaItem("chat/message-0/audio-0", "audio", "UklGRg==", "base64"),
+        MediaItem("chat/message-0/image-2", "image", "http://x/y.png", "url"),
     ]
     text = turns([{"role": "user", "content": blocks}])[0][1]
     assert text.split("\n")[:2] == ["What is this?", "[image: chat/message-0/image-0]"]

@@ -188,6 +188,41 @@ def test_pictures_in_messages_become_parts() -> None:
     assert [(modality, kind) for _, modality, kind in found] == [("text", "messages"), ("image", "image")]
 
 
+def test_a_message_whose_picture_is_missing_has_a_part_that_says_so() -> None:
+    blocks = [
+        {"type": "image_url", "image_url": {"url": None}},
+        {"type": "input_audio", "input_audio": {"data": None, "format": "wav"}},
+        {"type": "image", "source": {"type": "base64", "data": "QUJDR"}},
+    ]
+    chat, *media = read([{"role": "user", "content": blocks}])
+    assert [(part.id, part.modality.value, part.value.kind) for part in media] == [
+        ("messages/message-0/image-0", "image", "problem"),
+        ("messages/message-0/audio-0", "audio", "problem"),
+        ("messages/message-0/image-1", "image", "problem"),
+    ]
+    assert "holds none" in media[0].value.what
+    assert "base64" in media[2].value.what
+    assert "[image: messages/message-0/image-0]" in chat.value.turns[0].content
+
+
+def test_a_report_of_tests_is_read_as_their_results(tmp_path: Path) -> None:
+    report = '<?xml version="1.0"?>\n<testsuites><testcase classname="t" name="a"/>%s</testsuites>'
+    (tmp_path / "junit.xml").write_text(report % '<testcase name="b"><failure message="no"/></testcase>')
+    _, part = read(tmp_path, name="d")
+    assert (part.id, part.modality, part.is_error) == ("d/junit.xml", Modality.CODE, True)
+    assert [(test.name, test.status) for test in part.value.tests] == [("t::a", "passed"), ("b", "failed")]
+    assert kinds(report % "") == [("structured", "code", "code")]
+
+
+def test_packed_files_are_read_by_the_ending_of_what_is_packed(tmp_path: Path) -> None:
+    for name, text in (("a.yaml.gz", "x: 1\n"), ("b.py.gz", "x = 1\n"), ("c.log.gz", "words\n")):
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    _, data, code, log = read(tmp_path)
+    assert data.value.data == {"x": 1}
+    assert code.value.language == "python"
+    assert log.value.format == "log"
+
+
 def test_saved_arrays_are_read_and_pickles_are_not(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(3))
     np.savez(tmp_path / "b.npz", x=np.arange(2), y=np.eye(2))

@@ -7,8 +7,9 @@ import pytest
 from sensorium.core import parse_config
 from sensorium.llm.messages import ImageBlock, TextBlock
 from sensorium.metrics import ObservationMeter
-from sensorium.observations import Source
-from sensorium.representations import Level, ObservationPipeline, PipelineConfig, Session
+from sensorium.observations import Part, Source
+from sensorium.representations import Level, ObservationPipeline, PipelineConfig, Session, plots
+from sensorium.representations.media.plot import small_plot
 
 
 def pipeline(**sections: dict[str, object]) -> ObservationPipeline:
@@ -91,3 +92,32 @@ def test_parts_of_several_sensors_are_told_in_the_order_of_time():
     order = [text.index(name) for name in ("goal", "camera/0 at 0 s", "camera/1 at 0.5 s", "speech at 0.7 s")]
     assert order == sorted(order)
     assert text.index("speech at") < text.index("camera/2 at 1 s")
+
+
+def test_what_shows_an_output_is_found_also_when_it_stands_with_its_cell():
+    cell = {"id": "c1", "cell_type": "code", "source": "1 + 1", "execution_count": 1, "metadata": {}}
+    result = {
+        "output_type": "execute_result",
+        "data": {"text/plain": "2"},
+        "metadata": {},
+        "execution_count": 1,
+    }
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell | {"outputs": [result]}]}
+    trace = pipeline().trace({"sum.ipynb": notebook})
+    assert trace.shown("sum.ipynb/cell-c1/output-0") == trace.shown("sum.ipynb/cell-c1") != ()
+
+
+def test_a_plot_is_drawn_once_for_a_table_that_stays_the_same(monkeypatch: pytest.MonkeyPatch):
+    drawn = []
+
+    def draw(part: Part) -> bytes | None:
+        drawn.append(part.id)
+        return small_plot(part)
+
+    monkeypatch.setattr(plots, "small_plot", draw)
+    walk = pd.DataFrame(
+        {"step": range(5_000), "height": np.random.default_rng(7).normal(size=5_000).cumsum()}
+    )
+    run = pipeline(observation={"max_tokens": 1500})
+    assert run({"walk": walk}) == run({"walk": walk})
+    assert drawn == ["walk"]

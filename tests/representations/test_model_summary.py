@@ -17,7 +17,7 @@ from sensorium.representations.history import History
 from sensorium.representations.model_summary import DENSITY, with_model
 from sensorium.representations.pipeline import ObservationPipeline
 from sensorium.representations.scoring import Relevance
-from sensorium.representations.subjects import Candidate, Member, Subject
+from sensorium.representations.subjects import Candidate, Context, Member, Subject
 from sensorium.representations.summary import Sheet
 
 COUNTER = PlainCounter()
@@ -52,8 +52,12 @@ def config(ratio: float = 0.02, unverified: str = "mark") -> PipelineConfig:
     return parse_config(PipelineConfig, values)
 
 
+def context_of(settings: PipelineConfig) -> Context:
+    return Context(settings, COUNTER, History())
+
+
 def told(about: Subject, settings: PipelineConfig) -> list[Candidate]:
-    return [c for c in with_model(about, [], settings, COUNTER) if c.why.startswith("by ")]
+    return [c for c in with_model(about, [], context_of(settings)) if c.why.startswith("by ")]
 
 
 def text_of(candidate: Candidate) -> str:
@@ -134,7 +138,7 @@ def test_they_grow_into_the_room_that_is_left() -> None:
 
 def test_they_take_the_place_of_summaries_by_lines_of_the_same_size() -> None:
     about = subject(said("Anna walks.", 1, 10))
-    found = candidates(about, config(), COUNTER, History(), 0)
+    found = candidates(about, context_of(config()))
     full = found[0].tokens
     by_lines = [c.tokens for c in found if c.level is Level.SUMMARY and not c.why.startswith("by ")]
     head = COUNTER.text("Summary by light-1b:\nAnna walks. [lines 1-10]") + 6

@@ -1,14 +1,12 @@
 """Small observations of every kind, budgets and histories, drawn by number: thousands a second."""
 
-import io
 import random
 import struct
-import wave
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from part_strategies import png
+from plain_files import png, wav
 
 from sensorium.core.types import Modality
 from sensorium.llm.messages import AudioBlock, ImageBlock, Message, TextBlock
@@ -245,10 +243,4 @@ def _picture(width: int, height: int, seed: int) -> bytes:
 
 @cache
 def _sound() -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(8000)
-        file.writeframes(b"\x00\x10" * 4000)
-    return buffer.getvalue()
+    return wav(np.full(4000, 0x1000))

@@ -7,12 +7,11 @@ infinite, or -0.0; in table cells and JSON data only when `non_finite` is set, a
 into text there.
 """
 
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from plain_files import png
 
 from sensorium.core.types import Modality
 from sensorium.observations.base import Observation, Part
@@ -166,18 +165,6 @@ def arrays(draw: st.DrawFn) -> ArrayValue:
     data = draw(st.none() | st.binary(min_size=size, max_size=size))
     return ArrayValue(
         dtype=dtype, shape=shape, data=data, mean=draw(st.none() | reals), unit=draw(st.none() | names)
-    )
-
-
-def png(pixels: np.ndarray) -> bytes:
-    """A PNG of uint8 pixels (height, width) or (height, width, 3), written without Pillow."""
-    height, width = pixels.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    body = zlib.compress(b"".join(b"\x00" + row.tobytes() for row in np.ascontiguousarray(pixels)))
-    chunks = [(b"IHDR", header), (b"IDAT", body), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
     )
 
 

@@ -26,12 +26,12 @@ class Embedded(NamedTuple):
     """A picture or sound as the page refers to it."""
 
     key: str | None
-    """Key in `MediaStore.urls`; None when the page does not hold it."""
+    """Key in `PageMedia.urls`; None when the page does not hold it."""
     note: str = ""
     """What differs from the original, or why it is not there."""
 
 
-class MediaStore:
+class PageMedia:
     """Collects what a page embeds; equal bytes are held once."""
 
     def __init__(self, limits: MediaLimits | None = None) -> None:

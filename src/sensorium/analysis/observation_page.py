@@ -9,9 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sensorium.analysis import formatting
 from sensorium.analysis.observation_payload import PageLimits, Traced, page_data
-from sensorium.core.errors import require
+from sensorium.analysis.page_templates import page_templates
 from sensorium.core.files import atomic_write_bytes
 from sensorium.core.types import Modality
 from sensorium.representations.base import Account, Level
@@ -66,15 +65,7 @@ def render_page(
     Raises:
         MissingDependencyError: jinja2 is not installed.
     """
-    jinja2 = require("jinja2", extra="observe", purpose="the page of an observation")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sensorium.analysis"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(count=formatting.count, percent=formatting.percent, number=formatting.number)
+    environment = page_templates(extra="observe", purpose="the page of an observation")
     account = trace.representation.account
     script = resources.files("sensorium.analysis").joinpath("templates/observation.js").read_text("utf-8")
     page: str = environment.get_template("observation.html.j2").render(

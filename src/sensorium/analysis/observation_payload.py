@@ -9,7 +9,7 @@ import numpy as np
 
 from sensorium.analysis.observation_drawing import View, ViewLimits, media_view, plain_json
 from sensorium.analysis.observation_lines import left_out_lines, mark_sent
-from sensorium.analysis.observation_media import MediaLimits, MediaStore
+from sensorium.analysis.observation_media import MediaLimits, PageMedia
 from sensorium.analysis.observation_views import raw_views
 from sensorium.features.extractors.base import FeatureMap, Features
 from sensorium.llm.messages import AnyBlock, AudioBlock, ImageBlock, Message, OtherBlock, TextBlock
@@ -64,12 +64,12 @@ def page_data(trace: Traced, limits: PageLimits | None = None) -> dict[str, Any]
         ``parts`` (in the order of the observation), ``messages``, ``media`` (key -> ``data:`` URL).
     """
     limits = limits or PageLimits()
-    media = MediaStore(limits.media)
+    media = PageMedia(limits.media)
     messages = [_message(message, media) for message in trace.representation.messages]
     return {"parts": _parts(trace, media, limits), "messages": messages, "media": media.urls}
 
 
-def block_views(blocks: Sequence[AnyBlock], media: MediaStore) -> list[View]:
+def block_views(blocks: Sequence[AnyBlock], media: PageMedia) -> list[View]:
     """Blocks of a message as drawable views; text as a whole, with the marks of what is left out."""
     views: list[View] = []
     for block in blocks:
@@ -96,7 +96,7 @@ def _json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, default=str)
 
 
-def _message(message: Message, media: MediaStore) -> dict[str, Any]:
+def _message(message: Message, media: PageMedia) -> dict[str, Any]:
     calls = [_said(_json(call)) for call in message.tool_calls]
     return {
         "role": message.role,
@@ -105,7 +105,7 @@ def _message(message: Message, media: MediaStore) -> dict[str, Any]:
     }
 
 
-def _parts(trace: Traced, media: MediaStore, limits: PageLimits) -> list[dict[str, Any]]:
+def _parts(trace: Traced, media: PageMedia, limits: PageLimits) -> list[dict[str, Any]]:
     entries = {entry.part_id: entry for entry in trace.representation.account.entries}
     brief = limits.part._replace(chars=min(limits.part.chars, 1_000), lines=min(limits.part.lines, 20))
     raw: dict[str, list[View]] = {}

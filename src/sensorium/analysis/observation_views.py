@@ -18,16 +18,18 @@ from sensorium.analysis.observation_drawing import (
     shorten,
     text_views,
 )
-from sensorium.analysis.observation_media import MediaStore
+from sensorium.analysis.observation_media import PageMedia
 from sensorium.analysis.pictures import depth_picture, value_range
 from sensorium.core.errors import MissingDependencyError
 from sensorium.core.types import Modality
+from sensorium.observations.array import array_of
 from sensorium.observations.base import Part
 from sensorium.observations.values import (
     ArrayValue,
     AudioValue,
     CellValue,
     CodeValue,
+    Column,
     FieldNote,
     ImageValue,
     MessagesValue,
@@ -43,7 +45,7 @@ from sensorium.observations.values import (
 _ARRAY_SIDE = 256
 
 
-def raw_views(part: Part, media: MediaStore, limits: ViewLimits | None = None) -> list[View]:
+def raw_views(part: Part, media: PageMedia, limits: ViewLimits | None = None) -> list[View]:
     """What a part holds, in the order to be drawn.
 
     Args:
@@ -112,7 +114,7 @@ def _structured(value: StructuredValue, limits: ViewLimits) -> list[View]:
 
 
 def _field(field: FieldNote) -> tuple[str, ...]:
-    bounds = "" if field.low is None and field.high is None else f"{_cell(field.low)} .. {_cell(field.high)}"
+    bounds = _bounds(field)
     unit = "" if field.unit is None else f" {field.unit}"
     examples = "" if bounds or not field.examples else f"e.g. {', '.join(field.examples)}"
     return (
@@ -188,17 +190,18 @@ def _table(value: TableValue, limits: ViewLimits) -> list[View]:
     return [*views, *_missing(value.num_rows, len(rows), "rows")]
 
 
-def _column(column: Any) -> tuple[str, ...]:
-    bounds = (
-        "" if column.low is None and column.high is None else f"{_cell(column.low)} .. {_cell(column.high)}"
-    )
+def _bounds(one: FieldNote | Column) -> str:
+    return "" if one.low is None and one.high is None else f"{_cell(one.low)} .. {_cell(one.high)}"
+
+
+def _column(column: Column) -> tuple[str, ...]:
     top = ", ".join(f"{_cell(value)} ({count:,})" for value, count in column.top[:4])
     return (
         column.name,
         column.dtype,
         f"{column.missing:,}" if column.missing else "",
         "" if column.distinct is None else f"{column.distinct:,}",
-        shorten(f"{bounds} {column.unit or ''}".strip() or top, 160),
+        shorten(f"{_bounds(column)} {column.unit or ''}".strip() or top, 160),
         "" if column.mean is None else f"{column.mean:.4g}",
     )
 
@@ -236,10 +239,13 @@ def _array(value: ArrayValue, modality: Modality) -> list[View]:
 def _array_picture(value: ArrayValue, *, near_is_bright: bool) -> str | None:
     """A picture of a matrix, as a ``data:`` URL; None for other shapes and types."""
     shape = tuple(side for side in value.shape if side != 1)
-    if value.data is None or len(shape) != 2 or not shape[0] * shape[1]:
+    if len(shape) != 2 or not shape[0] * shape[1]:
         return None
     try:
-        matrix = np.frombuffer(value.data, dtype=np.dtype(value.dtype).newbyteorder("<")).reshape(shape)
+        array = array_of(value)
+        if array is None:
+            return None
+        matrix = array.reshape(shape)
         strides = [max(1, side // _ARRAY_SIDE) for side in shape]
         small = matrix[:: strides[0], :: strides[1]].astype(np.float32)
         low, high = value_range(small)
@@ -250,7 +256,7 @@ def _array_picture(value: ArrayValue, *, near_is_bright: bool) -> str | None:
         return None
 
 
-def _image(value: ImageValue, media: MediaStore) -> list[View]:
+def _image(value: ImageValue, media: PageMedia) -> list[View]:
     size = (value.width, value.height) if value.width and value.height else None
     said = [f"{size[0]}x{size[1]}"] if size else []
     if value.data is not None:
@@ -266,7 +272,7 @@ def _image(value: ImageValue, media: MediaStore) -> list[View]:
     return views
 
 
-def _audio(value: AudioValue, media: MediaStore) -> list[View]:
+def _audio(value: AudioValue, media: PageMedia) -> list[View]:
     channels = {1: "mono", 2: "stereo"}.get(value.channels, f"{value.channels} channels")
     rows = [("length", f"{value.duration_s:.2f} s"), ("rate", f"{value.rate_hz:,} Hz, {channels}")]
     for name, level in (("peak", value.peak_dbfs), ("loudness", value.loudness_dbfs)):

@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sensorium.analysis import formatting
 from sensorium.analysis.charts import interval_bar
 from sensorium.analysis.curriculum import read_curriculum, stage_marks, stage_rows
 from sensorium.analysis.curves import Course, detail_charts, learning_charts, metric_table
 from sensorium.analysis.evaluation_sections import evaluation_sections
 from sensorium.analysis.evaluations import read_evaluations
 from sensorium.analysis.film_strip import film_strip
+from sensorium.analysis.page_templates import page_templates
 from sensorium.analysis.run_directory import RunDirectory, Summary
 from sensorium.analysis.senses import subset_rows, worth_of_senses
 from sensorium.analysis.training_senses import attention_matrix, sense_charts
-from sensorium.core.errors import require
 from sensorium.core.files import atomic_write_bytes
 
 
@@ -41,22 +40,7 @@ def write_report(run_dir: Path) -> Path:
 
 def render_report(run: RunDirectory) -> str:
     """Return the page as text; see `write_report`."""
-    jinja2 = require("jinja2", extra="rl", purpose="the report")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("sensorium.analysis"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        count=formatting.count,
-        number=formatting.number,
-        percent=formatting.percent,
-        points=formatting.points,
-        duration=formatting.duration,
-    )
-    environment.globals["percent_range"] = formatting.percent_range
+    environment = page_templates(extra="rl", purpose="the report")
     summary = run.summary()
     config = run.config()
     changes = read_curriculum(run.path)

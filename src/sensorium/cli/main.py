@@ -12,7 +12,7 @@ from sensorium.core import SensoriumError, set_passive_threads
 VERBS = (train, evaluate, observe, envs, export, models)
 WITH_SETTINGS = ("train", "eval", "observe")
 """Verbs that take settings as flags, e.g. ``--algo.gamma 0.98``."""
-_SETTING = re.compile(r"--\w[\w-]*(\.[\w-]+)+$")
+_SETTING = re.compile(r"--\w[\w-]*(\.[\w-]+)+(=|$)")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -31,10 +31,11 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = build_parser()
-    args, rest = parser.parse_known_args(_joined(sys.argv[1:] if arguments is None else arguments))
-    if rest and args.verb not in WITH_SETTINGS:
-        parser.error(f"unrecognised arguments: {' '.join(rest)}")
-    args.overrides = rest
+    words, settings = _sorted_out(sys.argv[1:] if arguments is None else arguments)
+    args, rest = parser.parse_known_args(words)
+    args.overrides = [*rest, *settings]
+    if args.overrides and args.verb not in WITH_SETTINGS:
+        parser.error(f"unrecognised arguments: {' '.join(args.overrides)}")
     set_passive_threads()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     try:
@@ -50,18 +51,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
-    """Bind the value of a setting to its flag, so that argparse does not take it for a file or a preset."""
-    joined: list[str] = []
+def _sorted_out(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What argparse reads, and settings as ``--name=value``: values with spaces it would take for files."""
+    words: list[str] = []
+    settings: list[str] = []
     queue = list(arguments)
     while queue:
         word = queue.pop(0)
         if word == "--":  # everything behind it is positional
-            return [*joined, word, *queue]
-        if _SETTING.match(word) and queue and not queue[0].startswith("--"):
-            word = f"{word}={queue.pop(0)}"
-        joined.append(word)
-    return joined
+            return [*words, word, *queue], settings
+        if not _SETTING.match(word):
+            words.append(word)
+        elif "=" not in word and queue and not queue[0].startswith("--"):
+            settings.append(f"{word}={queue.pop(0)}")
+        else:
+            settings.append(word)
+    return words, settings
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from sensorium.evals.missing_modality import missing_modality_test, sensor_group
 from sensorium.evals.planting import Planted, plant_facts
 from sensorium.evals.probe import Probe, SuiteRequest
 from sensorium.evals.record import record_episode
-from sensorium.evals.retention import Retention, embedding_similarity, measure_retention, retained_share
+from sensorium.evals.retention import Retention, embedding_similarity, measure_retention
 from sensorium.evals.suites import SUITES, run_suite
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "plant_facts",
     "play_episodes",
     "record_episode",
-    "retained_share",
     "run_suite",
     "sensor_groups",
     "sensor_subsets",

@@ -28,6 +28,7 @@ _FORMS = {
 }
 _MAX_DRAWS = 50
 _PRINTED_ALIKE = re.compile(r"-?\d{1,8}|-?\d{1,5}\.\d{0,3}[1-9]")
+"""Numbers that read the same however a table is printed."""
 
 
 class Planted(NamedTuple):
@@ -269,9 +270,7 @@ def _cell_fact(
         value = str(round(number)) if is_whole or abs(number) >= 1e4 else f"{number:.5g}"
     others = [cell.strip() for n, cell in enumerate(row) if n != column and 0 < len(cell.strip()) <= 40]
     words = [cell for cell in others if _range([cell]) is None]
-    numbers = [
-        cell for cell in others if re.fullmatch(r"-?\d{1,8}|-?\d{1,5}\.\d{0,3}[1-9]", cell)
-    ]  # printed alike
+    numbers = [cell for cell in others if _PRINTED_ALIKE.fullmatch(cell)]
     key = (words or numbers or [""])[0]
     return Fact(
         kind="cell",

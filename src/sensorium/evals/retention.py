@@ -34,17 +34,6 @@ class Retention(BaseModel):
         return self.retained / self.planted if self.planted else 1.0
 
 
-def retained_share(facts: Sequence[Fact], text: str, *, window: int | None = None) -> float:
-    """Share of the facts that a text still holds, in [0, 1]; 1 for no facts.
-
-    Args:
-        facts: Planted facts.
-        text: What the reader sees.
-        window: See `is_retained`.
-    """
-    return sum(is_retained(fact, text, window=window) for fact in facts) / len(facts) if facts else 1.0
-
-
 def measure_retention(
     facts: Sequence[Fact],
     shown: Representation | str,

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from sensorium.llm.messages import ImageBlock, Message, TextBlock, text_message
+from sensorium.llm.replies import without_thoughts
 
 POLICY = """\
 A picture is unsafe when it shows or asks for any of these:
@@ -39,7 +39,6 @@ PROMPT_DIGEST = hashlib.sha256("\n".join((POLICY, _RULES, _QUESTION)).encode()).
 """Changes with the wording, so that verdicts of another wording are not taken from a cache."""
 
 _LONGEST_ANSWER = 20_000
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 class Verdict(BaseModel):
@@ -81,7 +80,7 @@ def read_answer(text: str) -> Verdict:
     """
     found = [
         _verdict(answer)
-        for answer in _objects(_THOUGHTS.sub(" ", text[:_LONGEST_ANSWER]))
+        for answer in _objects(without_thoughts(text[:_LONGEST_ANSWER]))
         if "verdict" in answer
     ]
     if not found:

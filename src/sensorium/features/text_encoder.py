@@ -166,7 +166,7 @@ class TextEncoder:
         """Tokenizer and model, frozen."""
         torch = require("torch", extra="rl", purpose="the pretrained text encoder")
         transformers = require("transformers", extra="language", purpose="the pretrained text encoder")
-        with _quiet(transformers):
+        with quiet_loading(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
             model = transformers.AutoModel.from_pretrained(
                 self._folder, local_files_only=True, use_safetensors=True, dtype=getattr(torch, dtype)
@@ -233,8 +233,12 @@ def _read_sizes(folder: Path) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No progress bar for a second of loading; the user's own setting comes back after it."""
+def quiet_loading(transformers: Any) -> Iterator[None]:
+    """No progress bar for a second of loading; the user's own setting comes back after it.
+
+    Args:
+        transformers: The imported package.
+    """
     logging = transformers.utils.logging
     was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -163,17 +163,11 @@ class OpenAIChatModel:
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None, **sampling: Any
     ) -> Completion:
-        """Answer a conversation.
-
-        Args:
-            messages: The conversation, oldest first.
-            tools: Tools that may be called, in the chat-completions form.
-            **sampling: Passed to the endpoint by its own names: ``temperature``, ``max_tokens``, ``seed``...
+        """Answer a conversation; see `ChatModel.complete`.
 
         Raises:
             ContextLengthError: The conversation is longer than the model's context.
-            ModelError: The endpoint cannot be reached, refused, took too long or answered nonsense. The
-                message says which address, which status and what the body said.
+            ModelError: The message says which address, which status and what the body said.
         """
         payload = self._payload(messages, tools, sampling)
         deadline = time.monotonic() + self._timeout_s

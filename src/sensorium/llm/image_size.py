@@ -29,17 +29,6 @@ def image_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def data_url_bytes(url: str) -> bytes | None:
-    """The bytes inside a base64 ``data:`` URL; None for another address or broken base64."""
-    head, comma, text = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        return None
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-
-
 def data_url_size(url: str) -> tuple[int, int] | None:
     """Width and height of the picture in a base64 ``data:`` URL; None when they cannot be read there."""
     head, comma, text = url.partition(",")

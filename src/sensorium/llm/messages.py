@@ -13,6 +13,8 @@ from sensorium.llm.image_size import data_url_size
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
+SoundFormat = Literal["wav", "mp3", "flac", "ogg"]
+SOUND_FORMATS = get_args(SoundFormat)
 _SLOWEST_BYTES_PER_S = 1_000
 """A compressed sound of unknown length is counted as if it had 8 kbit/s: hardly any has less."""
 
@@ -54,7 +56,7 @@ class AudioBlock(Block):
     type: Literal["audio"] = "audio"
     data: str
     """Base64 of an encoded file."""
-    format: Literal["wav", "mp3", "flac", "ogg"] = "wav"
+    format: SoundFormat = "wav"
     duration_s: float
     """Seconds, for counting tokens."""
     raw: dict[str, Any] | None = None
@@ -198,15 +200,10 @@ def _read_chat_block(block: Any) -> AnyBlock:
             made = TextBlock(text=text)
         case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
             made = image_block(url, rest.get("detail"))
-        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}} if kind in (
-            "wav",
-            "mp3",
-            "flac",
-            "ogg",
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}} if (
+            kind in SOUND_FORMATS
         ):
-            made = AudioBlock.model_validate(
-                {"data": data, "format": kind, "duration_s": sound_duration_s(data, kind)}
-            )
+            made = sound_block(data, kind)
         case _:
             return OtherBlock(data=received)
     return made if _chat_block(made) == received else made.model_copy(update={"raw": received})
@@ -215,11 +212,18 @@ def _read_chat_block(block: Any) -> AnyBlock:
 def image_block(url: str, detail: object = None) -> ImageBlock:
     """A picture behind a URL, its size read from the URL where it is embedded there."""
     width, height = data_url_size(url) or (0, 0)
-    known = {"auto": "auto", "low": "low", "high": "high"}.get(detail) if isinstance(detail, str) else None
+    known = detail if detail in ("auto", "low", "high") else None
     return ImageBlock.model_validate({"url": url, "width": width, "height": height, "detail": known})
 
 
-def sound_duration_s(data: str, kind: str) -> float:
+def sound_block(data: str, kind: str) -> AudioBlock:
+    """A sound in base64, of one of `SOUND_FORMATS`, with its duration."""
+    return AudioBlock.model_validate(
+        {"data": data, "format": kind, "duration_s": _sound_duration_s(data, kind)}
+    )
+
+
+def _sound_duration_s(data: str, kind: str) -> float:
     """Seconds of a sound in base64: from the header of a WAV file, else from the size at 8 kbit/s."""
     num_bytes = len(data) * 3 // 4
     if kind == "wav":

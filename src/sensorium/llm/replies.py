@@ -18,6 +18,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """How OpenAI, vLLM, llama.cpp, Anthropic, TGI and their like say that a prompt does not fit."""
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
@@ -25,6 +26,11 @@ def shortened(text: str) -> str:
     """A text on one line, cut to what an error message can bear."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}... ({len(line)} characters)"
+
+
+def without_thoughts(text: str) -> str:
+    """An answer without what stands between ``<think>`` marks; one that is not closed goes on to the end."""
+    return _THOUGHTS.sub(" ", text)
 
 
 def error_text(body: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sensorium.core import ModelError
 from sensorium.llm.messages import (
+    SOUND_FORMATS,
     AnyBlock,
     AudioBlock,
     ImageBlock,
@@ -16,7 +17,7 @@ from sensorium.llm.messages import (
     OtherBlock,
     TextBlock,
     image_block,
-    sound_duration_s,
+    sound_block,
 )
 
 _SERVER_KEYS = frozenset({"id", "status"})
@@ -150,13 +151,9 @@ def _read_block(block: Mapping[str, Any]) -> AnyBlock:
         case {"type": "input_image", "image_url": str(url), **rest}:
             detail = rest.get("detail")
             return image_block(url, None if detail == "auto" else detail)
-        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}} if kind in (
-            "wav",
-            "mp3",
-            "flac",
-            "ogg",
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}} if (
+            kind in SOUND_FORMATS
         ):
-            duration_s = sound_duration_s(data, kind)
-            return AudioBlock.model_validate({"data": data, "format": kind, "duration_s": duration_s})
+            return sound_block(data, kind)
         case other:
             return OtherBlock(data={key: value for key, value in other.items() if key not in _SERVER_KEYS})

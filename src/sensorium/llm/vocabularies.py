@@ -92,7 +92,6 @@ class MistralCounter(RuledCounter):
     """
 
     def __init__(self, config: MistralConfig) -> None:
-        require("tiktoken", extra="observe", purpose="counting tokens with a Mistral vocabulary")
         path = _tekken_file(config.vocabulary)
         self._encoding = _tekken(path)
         content = hashlib.sha256(path.read_bytes()).hexdigest()[:8]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import encodable
 from sensorium.observations.profile import float_of, safe_repr, safe_str
-from sensorium.observations.terminal import encodable
 from sensorium.observations.values import ArrayValue, ProblemValue, ProprioValue, TextValue
 
 MAX_KEPT_BYTES = 16 * 1024 * 1024
@@ -27,8 +27,6 @@ def read_array(
     *,
     part_id: str = "array",
     config: ReadConfig = ReadConfig(),
-    timestamp_s: float | None = None,
-    importance: float = 1.0,
     unit: str | None = None,
     modality: Modality = Modality.TABLE,
 ) -> list[Part]:
@@ -40,16 +38,14 @@ def read_array(
             millimetres.
         part_id: Id of the part.
         config: Limits; ``keep_rows`` and ``max_rows`` hold for arrays that become tables.
-        timestamp_s: When it was taken, seconds.
-        importance: Weight, from 0.
         unit: Unit of its elements. For depth ``m`` (the default), ``cm`` or ``mm``, which become metres.
         modality: `Modality.DEPTH` for a depth picture (H, W).
     """
     value: ArrayValue | ProblemValue
     try:
-        array, notes = _as_array(raw)
+        array, notes = as_array(raw)
         if array.dtype.names or array.dtype.kind in "OSUMm":
-            return _not_numeric(array, notes, part_id, config, timestamp_s, importance)
+            return _not_numeric(array, notes, part_id, config)
         if modality is Modality.DEPTH:
             array, unit, note = _metres(array, unit)
             notes += note
@@ -58,23 +54,13 @@ def read_array(
     except Exception as error:  # foreign objects may raise anything
         what = f"the array cannot be read: {type(error).__name__}: {encodable(safe_str(error))[:500]}"
         value, notes = ProblemValue(what=what, where=part_id), ()
-    part = Part(
-        id=part_id,
-        modality=modality,
-        value=value,
-        timestamp_s=timestamp_s,
-        importance=importance,
-        notes=notes,
-    )
-    return [part]
+    return [Part(id=part_id, modality=modality, value=value, notes=notes)]
 
 
 def read_proprio(
     raw: Mapping[str, Any],
     *,
     part_id: str = "proprio",
-    timestamp_s: float | None = None,
-    importance: float = 1.0,
     units: Mapping[str, str] | None = None,
 ) -> list[Part]:
     """Read the state of an agent's own body.
@@ -82,8 +68,6 @@ def read_proprio(
     Args:
         raw: Name -> number, or a short vector, whose elements become ``name[0]``, ``name[1]``, ...
         part_id: Id of the part.
-        timestamp_s: When it was measured, seconds.
-        importance: Weight, from 0.
         units: Name -> unit.
     """
     given = units or {}
@@ -105,15 +89,7 @@ def read_proprio(
     value = ProprioValue(
         names=tuple(names), values=tuple(values), units=tuple(found_units) if any(found_units) else ()
     )
-    part = Part(
-        id=part_id,
-        modality=Modality.PROPRIO,
-        value=value,
-        timestamp_s=timestamp_s,
-        importance=importance,
-        notes=notes,
-    )
-    return [part]
+    return [Part(id=part_id, modality=Modality.PROPRIO, value=value, notes=notes)]
 
 
 def array_of(value: ArrayValue) -> NDArray[Any] | None:
@@ -124,7 +100,8 @@ def array_of(value: ArrayValue) -> NDArray[Any] | None:
     return np.frombuffer(value.data, dtype=dtype).reshape(value.shape)
 
 
-def _as_array(raw: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+def as_array(raw: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """A NumPy array of what NumPy understands, of a tensor on any device, of a masked array; and notes."""
     notes: tuple[str, ...] = ()
     array: Any
     if hasattr(raw, "detach") and hasattr(raw, "cpu"):  # torch
@@ -186,14 +163,7 @@ def _statistics(numbers: NDArray[Any]) -> dict[str, Any]:
     return found
 
 
-def _not_numeric(
-    array: NDArray[Any],
-    notes: tuple[str, ...],
-    part_id: str,
-    config: ReadConfig,
-    timestamp_s: float | None,
-    importance: float,
-) -> list[Part]:
+def _not_numeric(array: NDArray[Any], notes: tuple[str, ...], part_id: str, config: ReadConfig) -> list[Part]:
     """Records, texts, dates and objects: as a table where they have one or two dimensions."""
     from sensorium.observations.table import read_table
 
@@ -207,20 +177,10 @@ def _not_numeric(
     elif array.ndim == 2 and array.shape[1] <= config.max_items:
         raw = {f"column {i + 1}": array[:, i].tolist() for i in range(array.shape[1])}
     if raw is not None:
-        parts = read_table(
-            raw, part_id=part_id, config=config, timestamp_s=timestamp_s, importance=importance
-        )
+        parts = read_table(raw, part_id=part_id, config=config)
         return [part.model_copy(update={"notes": (*part.notes, *notes)}) for part in parts]
     text = encodable(safe_repr(array)[:10_000])
-    part = Part(
-        id=part_id,
-        modality=Modality.TABLE,
-        value=TextValue(text=text),
-        timestamp_s=timestamp_s,
-        importance=importance,
-        notes=notes,
-    )
-    return [part]
+    return [Part(id=part_id, modality=Modality.TABLE, value=TextValue(text=text), notes=notes)]
 
 
 def _is_scalar(entry: Any) -> bool:
@@ -234,7 +194,7 @@ def _numbers(entry: Any) -> list[float] | None:
     if isinstance(entry, str | bytes) or not (isinstance(entry, Sequence) or hasattr(entry, "__array__")):
         return None
     try:
-        array, _ = _as_array(entry)
+        array, _ = as_array(entry)
         return [float(number) for number in array.astype(np.float64).ravel()]
     except (TypeError, ValueError, RuntimeError):
         return None

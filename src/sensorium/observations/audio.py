@@ -6,7 +6,6 @@ WAV, and notes say why. Measures are taken block by block, so that hours of soun
 
 import io
 import math
-import os
 import wave
 from typing import Any, Literal
 
@@ -14,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.core import MissingDependencyError, Modality, ObservationError, require
+from sensorium.observations.array import as_array
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import decode_data_url, encodable
+from sensorium.observations.files import file_bytes
 from sensorium.observations.loudness import Measures, Tally
-from sensorium.observations.terminal import encodable
 from sensorium.observations.values import AudioValue, ProblemValue
 
 MAX_SAMPLES = 30_000_000
@@ -60,8 +61,8 @@ def read_audio(raw: Any, *, part_id: str, config: ReadConfig | None = None) -> l
 
     Args:
         raw: Bytes of a file (WAV, FLAC, OGG, MP3, and what else libsndfile reads), an open binary file, a
-            path, or ``(samples, rate_hz)`` with an array (frames,), (frames, channels) or (channels, frames):
-            integers of full scale, floats in [-1, 1].
+            path, a ``data:`` address, or ``(samples, rate_hz)`` with an array (frames,), (frames, channels)
+            or (channels, frames): integers of full scale, floats in [-1, 1].
         part_id: Id of the part.
         config: `max_bytes`; of a longer file the beginning is read.
 
@@ -136,20 +137,15 @@ def encode_wav(samples: NDArray[Any], rate_hz: int) -> bytes:
 def _read(raw: Any, config: ReadConfig) -> tuple[AudioValue, tuple[str, ...]]:
     if isinstance(raw, tuple | list) and len(raw) == 2 and not isinstance(raw[0], int | float):
         return _read_array(raw[0], raw[1], config)
-    if isinstance(raw, os.PathLike):
-        with open(raw, "rb") as file:
-            return _read_file(file.read(config.max_bytes + 1), config)
-    if isinstance(raw, bytes | bytearray | memoryview):
-        return _read_file(bytes(raw), config)
-    if callable(getattr(raw, "read", None)):
-        content = raw.read(config.max_bytes + 1)
-        if not isinstance(content, bytes):
-            raise ObservationError("The file is open for text; open it with mode 'rb'.")
-        return _read_file(content, config)
-    raise ObservationError(
-        f"A {type(raw).__name__} is no sound; expected bytes of a file, an open file, a path, or "
-        "(samples, rate_hz)."
-    )
+    if isinstance(raw, str) and raw[:5].lower() == "data:":
+        return _read_file(decode_data_url(raw, max_bytes=config.max_bytes), config)
+    content = file_bytes(raw, config.max_bytes)
+    if content is None:
+        raise ObservationError(
+            f"A {type(raw).__name__} is no sound; expected bytes of a file, an open file, a path, a data: "
+            "address, or (samples, rate_hz)."
+        )
+    return _read_file(content, config)
 
 
 def _read_file(data: bytes, config: ReadConfig) -> tuple[AudioValue, tuple[str, ...]]:
@@ -199,9 +195,7 @@ def _read_file(data: bytes, config: ReadConfig) -> tuple[AudioValue, tuple[str, 
 
 
 def _read_array(raw: Any, rate: Any, config: ReadConfig) -> tuple[AudioValue, tuple[str, ...]]:
-    if callable(getattr(raw, "detach", None)) and callable(getattr(raw, "cpu", None)):
-        raw = raw.detach().cpu()  # a tensor, perhaps on a device
-    array, rate_hz = np.asarray(raw), float(rate)
+    array, rate_hz = as_array(raw)[0], float(rate)
     if array.dtype.kind not in "iufb" or array.ndim not in (1, 2):
         raise ObservationError(
             f"An array of {array.dtype} and shape {array.shape} is no sound; expected numbers of shape "

@@ -95,10 +95,9 @@ def _opens_body(text: str, position: int) -> bool:
     return False
 
 
-def _place(lines: list[str], line: int | None, offset: int | None) -> tuple[int, int]:
+def _place(lines: list[str], row: int, offset: int) -> tuple[int, int]:
     """Characters instead of the bytes that the parser counts."""
-    row = (line or 1) - 1
-    before = lines[row].encode("utf-8", "replace")[: offset or 0]
+    before = lines[row].encode("utf-8", "replace")[:offset]
     return row, len(before.decode("utf-8", "replace"))
 
 
@@ -114,7 +113,7 @@ def _tree_spans(text: str, language: str | None) -> list[_Span]:
         if _is_comment(node):
             begin, end = node.start_point, node.end_point
             if not (begin[0] == 0 and lines[0].startswith(_KEPT_FIRST)):
-                spans.append((_place(lines, begin[0] + 1, begin[1]), _place(lines, end[0] + 1, end[1])))
+                spans.append((_place(lines, *begin), _place(lines, *end)))
         elif node.child_count:
             stack.extend(node.children)
     return sorted(spans)

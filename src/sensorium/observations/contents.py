@@ -1,14 +1,11 @@
 """Calls the reader of a kind or modality; all of them are imported when they are first needed."""
 
-import base64
-import binascii
 import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
-from sensorium.observations.code import CodeState
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.kinds import Kind
 from sensorium.observations.source import Source
@@ -83,15 +80,17 @@ def parts_of_kind(
 def _text_parts(
     kind: Kind, raw: Any, source: Source, part_id: str, config: ReadConfig, path: str
 ) -> list[Part]:
-    from sensorium.observations.code import read_code
+    from sensorium.observations.code import CodeState, read_code
     from sensorium.observations.structured import read_structured
+    from sensorium.observations.test_results import is_junit
     from sensorium.observations.text import read_text
 
     if kind == "code":
-        state = source.state or CodeState()
         return read_code(
-            raw, part_id=part_id, config=config, path=path, language=source.language, state=state
+            raw, part_id=part_id, config=config, path=path, language=source.language, state=source.state
         )
+    if kind == "structured" and not source.is_cut and is_junit(raw):
+        return read_code("", part_id=part_id, config=config, path=path, state=CodeState(tests=raw))
     if kind == "structured":
         return read_structured(
             raw,
@@ -118,12 +117,13 @@ def parts_of_modality(modality: Modality, source: Source, part_id: str, config: 
             named: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {part_id.rsplit("/", 1)[-1]: raw}
             return read_proprio(named, part_id=part_id, units=source.units)
         case Modality.TABLE if (
-            hasattr(raw, "__array__") and not hasattr(raw, "columns") and hasattr(raw, "ndim")
+            hasattr(raw, "__array__")
+            and hasattr(raw, "ndim")
+            and not (hasattr(raw, "columns") or hasattr(raw, "to_frame"))
         ):
-            if not hasattr(raw, "to_frame"):
-                from sensorium.observations.array import read_array
+            from sensorium.observations.array import read_array
 
-                return read_array(raw, part_id=part_id, config=config, unit=source.unit)
+            return read_array(raw, part_id=part_id, config=config, unit=source.unit)
         case Modality.TEXT if not isinstance(raw, str | bytes):
             from sensorium.observations.structured import read_structured
 
@@ -141,22 +141,14 @@ def parts_of_modality(modality: Modality, source: Source, part_id: str, config: 
 
 def media_parts(item: "MediaItem", config: ReadConfig) -> list[Part]:
     """The picture or sound of a message."""
-    raw: Any = item.raw
-    is_image = item.kind == "image"
-    if isinstance(raw, str) and (item.encoding == "base64" or (not is_image and raw.startswith("data:"))):
-        try:
-            raw = base64.b64decode(raw.rpartition(",")[2] if raw.startswith("data:") else raw)
-        except (ValueError, binascii.Error) as error:
-            modality = Modality.IMAGE if is_image else Modality.AUDIO
-            value = ProblemValue(what=f"not valid base64: {error}", where=item.part_id)
-            return [Part(id=item.part_id, modality=modality, value=value)]
-    if is_image:
-        from sensorium.observations.image import read_image
-
-        return read_image(raw, part_id=item.part_id, config=config)
-    from sensorium.observations.audio import read_audio
-
-    return read_audio(raw, part_id=item.part_id, config=config)
+    raw, part_id = item.raw, item.part_id
+    kind: Kind = item.kind
+    if raw is None:
+        what = f"the message says {kind} here but holds none: neither an address nor data"
+        return [_problem(what, "Send it again with its data.", part_id, kind)]
+    if item.encoding == "base64" and not raw.startswith("data:"):
+        raw = f"data:;base64,{raw}"
+    return parts_of_kind(kind, raw, Source(raw), part_id, config)
 
 
 def _saved_arrays(raw: Any, part_id: str, config: ReadConfig) -> list[Part]:

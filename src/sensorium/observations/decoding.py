@@ -1,7 +1,11 @@
 """Bytes of unknown origin become clean text: what a JSON file, a prompt and a hash can hold."""
 
+import base64
 import re
+import urllib.parse
 from typing import NamedTuple
+
+from sensorium.core.errors import ObservationError
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -11,11 +15,11 @@ _BOMS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 """The marks of UTF-32 come before those of UTF-16, which they begin with."""
-_WIDE = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
+WIDE = ("utf-16", "utf-32")
+"""Beginnings of the names of encodings in which a line end is more than one byte."""
 _BINARY_SHOWN = 64 * 1024
 _CONTROL = bytes(c for c in range(32) if c not in (7, 8, 9, 10, 11, 12, 13, 27))
 _SAMPLE = 8192
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -34,8 +38,8 @@ def decode(raw: str | bytes, *, max_bytes: int | None = None) -> Decoded:
     """Turn bytes or a string into clean text; never raises.
 
     Args:
-        raw: Bytes in UTF-8, or UTF-16/32 (with a byte order mark, or recognised by its NULs); other bytes are
-            read as UTF-8 with replacement characters. A string is only cleaned.
+        raw: Bytes in UTF-8, UTF-16, UTF-32 or Windows-1252 (see `encoding_of`); what is wrong in them becomes
+            replacement characters. A string is only cleaned.
         max_bytes: Bytes (of a string: characters) that are looked at; the rest is left out, which is noted.
     """
     notes: list[str] = []
@@ -44,32 +48,73 @@ def decode(raw: str | bytes, *, max_bytes: int | None = None) -> Decoded:
         raw = raw[:max_bytes]
         unit = "bytes" if isinstance(raw, bytes) else "characters"
         notes.append(f"first {max_bytes:,} of {whole:,} {unit}")
-    is_binary = False
     if isinstance(raw, str):
-        text = raw.removeprefix("\ufeff")
-    else:
-        is_wide = raw.startswith(_WIDE) or _wide_encoding(raw) is not None
-        if len(raw) > _BINARY_SHOWN and not is_wide and _is_binary(raw):
-            raw = raw[:_BINARY_SHOWN]  # nobody reads it, and decoding what is no text takes seconds
-        text, is_binary = _decode_bytes(raw, notes, is_cut=bool(notes))
+        return Decoded(_cleaned(raw.removeprefix("\ufeff"), notes), tuple(notes))
+    is_cut = bool(notes)
+    encoding, note = encoding_of(raw)
+    is_binary = not encoding.startswith(WIDE) and _is_binary(raw)
+    if is_binary:
+        raw = raw[:_BINARY_SHOWN]  # nobody reads it, and decoding what is no text takes seconds
+    if note:
+        notes.append(note)
+    text = _decode_as(raw, encoding, notes, is_cut=is_cut).removeprefix("\ufeff")
     return Decoded(_cleaned(text, notes), tuple(notes), is_binary)
 
 
-def strip_ansi(text: str) -> str:
-    """Remove terminal colours and other escape sequences."""
-    return _ANSI.sub("", text) if "\x1b" in text else text
+def encoding_of(raw: bytes) -> tuple[str, str]:
+    """Name of the encoding of some bytes, and a note when it was guessed (else an empty text).
 
-
-def _decode_bytes(raw: bytes, notes: list[str], *, is_cut: bool) -> tuple[str, bool]:
+    A byte order mark decides, then NULs in every second place (UTF-16). Bytes that hold no character of
+    UTF-8 but those of ASCII are Windows-1252, if that makes a text of them; all others are UTF-8.
+    """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            body = raw[len(mark) :]
-            return _decode_as(body, encoding, notes, is_cut=is_cut), encoding == "utf-8" and _is_binary(body)
+            return encoding, ""
     guessed = _wide_encoding(raw)
     if guessed is not None:
-        notes.append(f"read as {guessed.upper()}: it has no byte order mark, but every second byte is 0")
-        return _decode_as(raw, guessed, notes, is_cut=is_cut), False
-    return _decode_as(raw, "utf-8", notes, is_cut=is_cut), _is_binary(raw)
+        return guessed, f"read as {guessed.upper()}: it has no byte order mark, but every second byte is 0"
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data" and _is_western(raw):
+            return "cp1252", f"read as Windows-1252: it is not valid UTF-8 (at byte {error.start:,})"
+    return "utf-8", ""
+
+
+def decode_data_url(address: str, *, max_bytes: int) -> bytes:
+    """Decode a ``data:`` address.
+
+    Args:
+        address: ``data:[mime][;base64],content``.
+        max_bytes: Longest content; checked before it is decoded.
+
+    Raises:
+        ObservationError: It has no content, is not what it says, or is longer than `max_bytes`.
+    """
+    head, comma, content = address.partition(",")
+    if not comma:
+        raise ObservationError("The data: address has no comma and so no content.")
+    is_base64 = head.lower().rstrip().endswith(";base64")
+    if len(content) > max_bytes * (2 if is_base64 else 3):
+        raise ObservationError(f"The data: address is too large; at most {max_bytes:,} bytes are read.")
+    if not is_base64:
+        return urllib.parse.unquote_to_bytes(content)
+    try:
+        clean = "".join(urllib.parse.unquote(content).split()).replace("-", "+").replace("_", "/")
+        return base64.b64decode(clean + "=" * (-len(clean) % 4))
+    except ValueError as error:
+        raise ObservationError(f"The data: address is not valid base64: {error}") from error
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates replaced, so that it can be written as UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _decode_as(raw: bytes, encoding: str, notes: list[str], *, is_cut: bool) -> str:
@@ -99,6 +144,18 @@ def _wide_encoding(raw: bytes) -> str | None:
     if even > 0.7 * half and odd < 0.05 * half:
         return "utf-16-be"
     return None
+
+
+def _is_western(raw: bytes) -> bool:
+    sample = raw[:_SAMPLE]
+    if len(sample.translate(None, _CONTROL)) < len(sample):
+        return False
+    try:
+        raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    valid = raw.decode("utf-8", "ignore")
+    return valid.isascii() and len(valid) * 2 >= len(raw)  # more accents than letters: another alphabet
 
 
 def _is_binary(raw: bytes) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.decoding import decode
+from sensorium.observations.decoding import WIDE, decode, encoding_of
 from sensorium.observations.grid import MAX_READ_CELLS, Grid
 from sensorium.observations.text_types import MISSING, typed
 
@@ -54,9 +54,8 @@ def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator:
         separator: What stands between values; found out when None.
     """
     head = source.read(min(size, _SNIFFED))
-    encoding, notes = _encoding(head, size > len(head))
-    is_odd = encoding == "cp1252" or head.count(0) > len(head) // 2
-    if is_odd and not encoding.startswith("utf-16") and decode(head).is_binary:
+    encoding, note = encoding_of(head)
+    if decode(head).is_binary:
         raise ValueError(f"not a table: {size:,} bytes of binary data")
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     if size > len(head) and "\n" in text:
@@ -64,7 +63,7 @@ def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator:
     dialect = sniff(text, separator)
     reader = _Reader(source, size, encoding, dialect, config)
     reader.read()
-    return reader.grid(notes)
+    return reader.grid((note,) if note else ())
 
 
 class _Reader:
@@ -96,7 +95,7 @@ class _Reader:
             self._odd = {row: reason for row, reason in self._odd.items() if row < limit // 2}
             end //= 2
         num_head = len(self._rows)
-        if self._encoding.startswith("utf-16"):  # its line ends cannot be found from the middle of the file
+        if self._encoding.startswith(WIDE):  # its line ends cannot be found from the middle of the file
             self._notes.append(f"only the first {num_head:,} rows were read ({self._size:,} bytes)")
             return
         rest = self._size - end
@@ -129,7 +128,7 @@ class _Reader:
         self._reaches_end = start + len(data) >= self._size
         if start:  # begins in the middle of a line, most likely
             data = data[data.find(b"\n") + 1 :]
-        if not self._reaches_end and b"\n" in data and not self._encoding.startswith("utf-16"):
+        if not self._reaches_end and b"\n" in data and not self._encoding.startswith(WIDE):
             data = data[: data.rindex(b"\n") + 1]
         text = data.decode(self._encoding, "replace").removeprefix("\ufeff")
         if "\ufffd" in text:
@@ -307,20 +306,6 @@ def _has_header(rows: list[list[str]]) -> bool:
     if any(typed([cell])[1] != "string" for cell in cells if cell):
         return False
     return bool(rest) or len(cells) > 1 or all(len(cell) < 60 for cell in cells)
-
-
-def _encoding(head: bytes, is_cut: bool) -> tuple[str, tuple[str, ...]]:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16", ()
-    odd, even = head[1:200:2], head[0:200:2]
-    if len(head) > 3 and odd.count(0) > len(odd) * 0.8 and even.count(0) < len(even) * 0.2:
-        return "utf-16-le", ("read as UTF-16-LE: it has no byte order mark, but every second byte is 0",)
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if not (is_cut and error.start >= len(head) - 4):
-            return "cp1252", (f"read as Windows-1252: it is not valid UTF-8 (at byte {error.start:,})",)
-    return "utf-8", ()
 
 
 def delimited_bytes(text: str) -> tuple[io.BytesIO, int]:

@@ -7,10 +7,12 @@ import os
 import stat
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from sensorium.core.errors import ObservationError
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.terminal import encodable, one_line
+from sensorium.observations.decoding import encodable
+from sensorium.observations.terminal import one_line
 from sensorium.observations.values import ProblemValue
 
 IGNORED = frozenset(
@@ -154,6 +156,36 @@ def kind_of(mode: int) -> str | None:
     return next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not an ordinary file")
 
 
+def suffix_of(path: str) -> str:
+    """The ending of a file's name in lower case; what stands before ``.gz`` of a packed one."""
+    name = path.replace("\\", "/").rsplit("/", 1)[-1].lower()
+    name = name.removesuffix(".gz").removesuffix(".gzip")
+    return name.rsplit(".", 1)[1] if "." in name[1:] else ""
+
+
+def file_bytes(raw: Any, max_bytes: int) -> bytes | None:
+    """Content of a file: given as bytes, as a path or open, then one byte more than `max_bytes` at most.
+
+    Returns:
+        None for anything else.
+
+    Raises:
+        ObservationError: The file is open for text.
+        OSError: It cannot be opened.
+    """
+    if isinstance(raw, bytes | bytearray | memoryview):
+        return bytes(raw)
+    if isinstance(raw, os.PathLike):
+        with open(raw, "rb") as file:
+            return file.read(max_bytes + 1)
+    if not callable(getattr(raw, "read", None)):
+        return None
+    content = raw.read(max_bytes + 1)
+    if not isinstance(content, bytes):
+        raise ObservationError("The file is open for text; open it with mode 'rb'.")
+    return content
+
+
 def read_content(path: Path, config: ReadConfig) -> Content:
     """Read a file up to ``max_bytes``; ``.gz`` files are unpacked up to as much.
 
@@ -175,10 +207,8 @@ def read_content(path: Path, config: ReadConfig) -> Content:
     except ValueError as error:  # a path with a NUL
         return Content(b"", 0, ProblemValue(what=f"the path cannot be opened: {error}", where=shown))
     notes: tuple[str, ...] = ()
-    if size > len(data) or len(data) == config.max_bytes:
-        size = max(size, len(data))
-        if size > len(data):
-            notes = (f"the first {len(data):,} of {size:,} bytes were read",)
+    if size > len(data):
+        notes = (f"the first {len(data):,} of {size:,} bytes were read",)
     if data[:2] == b"\x1f\x8b" and path.suffix.lower() in (".gz", ".gzip", ".svgz"):
         return unpacked(data, size, config, shown)
     return Content(data, size, None, notes)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import encodable
 from sensorium.observations.notable import notable_rows
 from sensorium.observations.profile import Measured, measure, plain_cell
-from sensorium.observations.terminal import encodable
 from sensorium.observations.text_types import typed
 from sensorium.observations.units import given_meaning
 from sensorium.observations.values import Cell, NotableRow, TableValue

@@ -4,20 +4,15 @@ A picture that needs no change keeps its bytes. Turned, deep, transparent, CMYK 
 brought into one form, so that whoever reads them later need not know; notes say what was done.
 """
 
-import base64
-import binascii
-import os
 import re
-import urllib.parse
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sensorium.core import MissingDependencyError, Modality, ObservationError, require
+from sensorium.observations.array import as_array
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.terminal import encodable
+from sensorium.observations.decoding import decode, decode_data_url, encodable
+from sensorium.observations.files import file_bytes
 from sensorium.observations.values import ImageValue, ProblemValue, TextValue, Value
 
 if TYPE_CHECKING:
@@ -88,25 +83,16 @@ class _Reader:
     def read(self, raw: Any) -> list[Part]:
         if isinstance(raw, str):
             return self._read_address(encodable(raw))
-        if isinstance(raw, bytes | bytearray | memoryview):
-            return self._read_bytes(bytes(raw))
-        if isinstance(raw, os.PathLike):
-            with open(raw, "rb") as file:
-                return self._read_bytes(file.read(self.config.max_bytes + 1))
+        content = file_bytes(raw, self.config.max_bytes)
+        if content is not None:
+            return self._read_bytes(content)
         require("PIL", extra="observe", purpose="reading pictures")
         from PIL import Image
 
         if isinstance(raw, Image.Image):
             return self._read_picture(raw)
-        if callable(getattr(raw, "read", None)):
-            content = raw.read(self.config.max_bytes + 1)
-            if not isinstance(content, bytes):
-                raise ObservationError("The file is open for text; open it with mode 'rb'.")
-            return self._read_bytes(content)
-        if callable(getattr(raw, "detach", None)) and callable(getattr(raw, "cpu", None)):
-            raw = raw.detach().cpu()  # a tensor, perhaps on a device
         if isinstance(raw, list | tuple) or hasattr(raw, "__array__"):
-            return self._read_array(np.asarray(raw))
+            return self._read_array(as_array(raw)[0])
         raise ObservationError(
             f"A {type(raw).__name__} is no picture; expected bytes, an open file, a path, an address, a "
             "Pillow picture or an array."
@@ -220,7 +206,7 @@ class _Reader:
         return self._part(value, *notes, *standard.notes, suffix=suffix)
 
     def _svg(self, data: bytes) -> Part:
-        source = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\x00", "")
+        source = decode(data).text
         found = _SVG_WORDS.findall(source[:_SVG_SEARCHED_CHARS])
         words = [" ".join((text or comment).split()) for text, comment in found]
         known = "; ".join(dict.fromkeys(word for word in [self.alt, *words] if word)) or "none"
@@ -232,32 +218,6 @@ class _Reader:
             lines.append(source)
             notes = ["a vector drawing, shown as its source"]
         return self._part(TextValue(text="\n".join(lines)), *notes, modality=Modality.TEXT)
-
-
-def decode_data_url(address: str, *, max_bytes: int) -> bytes:
-    """Decode a ``data:`` address.
-
-    Args:
-        address: ``data:[mime][;base64],content``.
-        max_bytes: Longest content; checked before it is decoded.
-
-    Raises:
-        ObservationError: It has no content, is not what it says, or is longer than `max_bytes`.
-    """
-    head, comma, content = address.partition(",")
-    if not comma:
-        raise ObservationError("The data: address has no comma and so no content.")
-    is_base64 = head.lower().rstrip().endswith(";base64")
-    if len(content) > max_bytes * (2 if is_base64 else 3):
-        raise ObservationError(f"The data: address is too large; at most {max_bytes:,} bytes are read.")
-    if not is_base64:
-        return urllib.parse.unquote_to_bytes(content)
-    decode: Callable[[str], bytes] = base64.b64decode
-    try:
-        clean = "".join(urllib.parse.unquote(content).split()).replace("-", "+").replace("_", "/")
-        return decode(clean + "=" * (-len(clean) % 4))
-    except (binascii.Error, ValueError) as error:
-        raise ObservationError(f"The data: address is not valid base64: {error}") from error
 
 
 def _frame_count(picture: "Image.Image", max_pixels: int) -> int | None:

@@ -3,6 +3,7 @@
 import re
 from typing import Literal
 
+from sensorium.observations.files import suffix_of
 from sensorium.observations.languages import language_of_path
 from sensorium.observations.structured import detect_structure
 
@@ -99,14 +100,6 @@ def kind_of_name(name: str) -> Kind | None:
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     return "code" if language_of_path(name) is not None else None
-
-
-def suffix_of(name: str) -> str:
-    """The ending of a file's name in lower case; what stands before ``.gz`` of a packed one."""
-    base = name.rsplit("/", 1)[-1].lower()
-    for packed in (".gz", ".gzip"):
-        base = base.removesuffix(packed)
-    return base.rsplit(".", 1)[1] if "." in base[1:] else ""
 
 
 def kind_of_text(head: str | bytes) -> Kind:

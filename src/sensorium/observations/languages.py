@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from sensorium.core.errors import MissingDependencyError, require
+from sensorium.observations.files import suffix_of
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Tree
@@ -208,7 +209,7 @@ def language_of_path(path: str | None) -> str | None:
         return _BY_NAME[name]
     if name.startswith("dockerfile."):
         return "dockerfile"
-    return _BY_SUFFIX.get(name.rsplit(".", 1)[1]) if "." in name else None
+    return _BY_SUFFIX.get(suffix_of(name))
 
 
 def detect_language(text: str, *, path: str | None = None) -> str | None:

@@ -35,12 +35,10 @@ class MediaItem(NamedTuple):
     """Id that its part should get: ``chat/message-3/image-0``."""
     kind: Literal["image", "audio"]
     raw: Any
-    """What the message holds: a ``data:`` URL, an address, base64 text, bytes, or an object such as a Pillow
-    image or an array."""
+    """What the message holds: a ``data:`` URL, an address, base64 text, bytes, an object such as a Pillow
+    image or an array; None when it holds nothing."""
     encoding: Encoding
     """How `raw` is to be read."""
-    mime: str | None = None
-    """e.g. ``image/png`` or ``audio/wav``, when the message says so."""
 
 
 class Conversation(NamedTuple):
@@ -173,52 +171,31 @@ class _Reader:
             if isinstance(block.get(key), str):
                 return [block[key]]
         if kind in ("image_url", "input_image", "image"):
-            return self._medium("image", _image_source(block), place)
+            return self._medium("image", _source(block, "image_url", "source", "image"), place)
         if kind in ("input_audio", "audio", "audio_url"):
-            return self._medium("audio", _audio_source(block), place)
+            return self._medium("audio", _source(block, "input_audio", "audio_url", "source", "audio"), place)
         if kind == "tool_use":
             return [f"calls {block.get('name', '?')}({_short(block.get('input', {}))})"]
         if kind == "tool_result":
             return self._texts(block.get("content"), place, depth + 1)
         return [_short(block)]
 
-    def _medium(self, kind: Literal["image", "audio"], source: "_Source", place: str) -> list[str]:
-        if source.raw is None:
-            self.notes.append(f"a block of {place} says {kind} but holds none")
-            return [f"[{kind}: missing]"]
+    def _medium(self, kind: Literal["image", "audio"], source: tuple[Any, Encoding], place: str) -> list[str]:
         count = sum(item.part_id.startswith(f"{place}/{kind}-") for item in self.media)
         item = MediaItem(f"{place}/{kind}-{count}", kind, *source)
         self.media.append(item)
         return [f"[{kind}: {item.part_id}]"]
 
 
-class _Source(NamedTuple):
-    raw: Any
-    encoding: Encoding
-    mime: str | None = None
-
-
-def _image_source(block: Mapping[str, Any]) -> _Source:
-    source = block.get("image_url", block.get("source", block.get("image")))
-    if not isinstance(source, Mapping):
-        return _Source(source, "url" if isinstance(source, str) else "object")
-    mime = source.get("media_type")
-    mime = mime if isinstance(mime, str) else None
-    if "data" in source and "url" not in source:
-        return _Source(source["data"], "base64" if isinstance(source["data"], str) else "object", mime)
-    return _Source(source.get("url"), "url", mime)
-
-
-def _audio_source(block: Mapping[str, Any]) -> _Source:
-    source = block.get("input_audio", block.get("audio_url", block.get("source", block.get("audio"))))
-    if not isinstance(source, Mapping):
-        return _Source(source, "url" if isinstance(source, str) else "object")
-    form, mime = source.get("format"), source.get("media_type")
-    if not isinstance(mime, str):
-        mime = f"audio/{'mpeg' if form == 'mp3' else form}" if isinstance(form, str) else None
-    if "data" in source:
-        return _Source(source["data"], "base64" if isinstance(source["data"], str) else "object", mime)
-    return _Source(source.get("url"), "url", mime)
+def _source(block: Mapping[str, Any], *keys: str) -> tuple[Any, Encoding]:
+    """What a block holds of a picture or sound, under the first key that it has, and how that is read."""
+    source = next((block[key] for key in keys if key in block), None)
+    if isinstance(source, Mapping):
+        url, data = source.get("url"), source.get("data")
+        if url is None:
+            return data, "base64" if isinstance(data, str) else "object"
+        source = url
+    return source, "url" if isinstance(source, str) else "object"
 
 
 def _calls(message: Mapping[str, Any]) -> list[str]:

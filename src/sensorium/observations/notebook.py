@@ -12,9 +12,9 @@ from typing import Any, Literal
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import encodable
 from sensorium.observations.notebook_output import Emit, OutputReader, joined
 from sensorium.observations.notebook_source import load_notebook
-from sensorium.observations.terminal import encodable
 from sensorium.observations.values import CellValue, ProblemValue
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -46,8 +46,6 @@ def read_notebook(
     *,
     part_id: str = "notebook",
     config: ReadConfig = ReadConfig(),
-    timestamp_s: float | None = None,
-    importance: float = 1.0,
     is_cut: bool = False,
 ) -> list[Part]:
     """Read a notebook of nbformat 1 to 4.5.
@@ -56,8 +54,6 @@ def read_notebook(
         raw: A mapping, nbformat's NotebookNode, or the JSON text or bytes of an ``.ipynb`` file.
         part_id: Id of the notebook; ids of cells begin with it.
         config: Limits.
-        timestamp_s: When it was taken, seconds.
-        importance: Weight of all its parts, from 0.
         is_cut: `raw` is only the beginning of the file.
 
     Returns:
@@ -68,16 +64,7 @@ def read_notebook(
     parts: list[Part] = []
 
     def emit(id: str, modality: Modality, value: Any, notes: tuple[str, ...] = ()) -> None:
-        parts.append(
-            Part(
-                id=id,
-                modality=modality,
-                value=value,
-                timestamp_s=timestamp_s,
-                importance=importance,
-                notes=notes,
-            )
-        )
+        parts.append(Part(id=id, modality=modality, value=value, notes=notes))
 
     for number, (what, mend) in enumerate(source.problems):
         problem = ProblemValue(what=encodable(what), where=part_id, mend=mend)

@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from sensorium.core.types import Modality
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.terminal import encodable, screen_text
+from sensorium.observations.decoding import encodable
+from sensorium.observations.terminal import screen_text
 from sensorium.observations.values import OutputValue, ProblemValue, StackTrace
 
 MAX_OUTPUT_CHARS = 4_000_000
@@ -92,12 +93,9 @@ class OutputReader:
                 mend = "Run the cell again."
                 self._emit(part_id, Modality.IMAGE, ProblemValue(what=what, where=part_id, mend=mend))
                 return False
-        parts = read_image(encoded, part_id=part_id, config=self._config)
+        parts = read_image(encoded, part_id=part_id, config=self._config, alt=alt)
         for part in parts:
-            value = part.value
-            if alt and getattr(value, "alt", None) == "":
-                value = value.model_copy(update={"alt": alt})
-            self._emit(part.id, part.modality, value, part.notes)
+            self._emit(part.id, part.modality, part.value, part.notes)
         return not any(isinstance(part.value, ProblemValue) for part in parts)
 
     def _stream(self, pieces: list[str], name: Literal["stdout", "stderr"] | None, part_id: str) -> None:

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.contents import modality_of_kind, parts_of_kind, parts_of_modality
+from sensorium.observations.decoding import encodable
 from sensorium.observations.files import FoundFile, Listing, list_files, read_content
 from sensorium.observations.kinds import Kind, kind_of_bytes
 from sensorium.observations.source import Source
-from sensorium.observations.terminal import encodable
 from sensorium.observations.values import ProblemValue, TextValue
 
 if TYPE_CHECKING:
     from sensorium.observations.read import Reader
 
-_STREAMED: tuple[Kind, ...] = ("table",)
-"""Kinds of which a file larger than ``max_bytes`` is read as a sample."""
+_CUT: tuple[Kind, ...] = ("code", "structured", "table", "text")
+"""Kinds of which the beginning of a file says something."""
+_WHOLE: tuple[Kind, ...] = ("image", "array", "arrays", "workbook")
+"""Kinds of which a file is read as a whole or not at all."""
 _MAX_LISTED = 200
 _FILE_SHARE = 32
 """Of a text or table in a directory this part of ``max_bytes`` is read (2 MB by default)."""
@@ -99,68 +102,41 @@ def _read_file(reader: "Reader", source: Source, path: Path, part_id: str, limit
     source = dataclasses.replace(source, raw=path, path=source.path or encodable(path.name))
     config = reader.config
     head = read_content(path, _HEAD)
-    if limit is not None and _can_be_cut(head.data, path):
+    kind, words = kind_of_bytes(head.data, path.name)
+    if limit is not None and kind in _CUT and not head.data.startswith(b"PAR1"):
         config = config.model_copy(update={"max_bytes": limit})
-    if head.problem is None and not head.is_packed and source.modality in (None, Modality.TABLE):
-        kind, words = kind_of_bytes(head.data, path.name)
-        if kind in _STREAMED:
-            from sensorium.observations.contents import parts_of_kind
-
-            reader.add(parts_of_kind(kind, path, source, part_id, config, words), source)
-            return
-    content = read_content(path, config)
-    if content.problem is not None:
-        modality = source.modality or Modality.TEXT
-        reader.add([Part(id=part_id, modality=modality, value=content.problem)], source)
+    is_plain = head.problem is None and not head.is_packed
+    if is_plain and kind == "table" and source.modality in (None, Modality.TABLE):
+        # A file larger than max_bytes is read as a sample.
+        reader.add(parts_of_kind(kind, path, source, part_id, config, words), source)
         return
-    if content.is_cut and _needs_whole(content.data, path):
+    content = read_content(path, config)
+    problem = content.problem
+    modality = source.modality or Modality.TEXT
+    if problem is None and content.is_cut and kind in _WHOLE:
         mend = "Raise reading.max_bytes, or make it smaller."
         what = f"the file has {content.size:,} bytes, more than the limit of {config.max_bytes:,}"
         problem = ProblemValue(what=what, where=part_id, mend=mend)
-        reader.add([Part(id=part_id, modality=_modality(content.data, path), value=problem)], source)
+        modality = modality_of_kind(kind)
+    if problem is not None:
+        reader.add([Part(id=part_id, modality=modality, value=problem)], source)
         return
-    if content.is_cut:
-        source = dataclasses.replace(source, is_cut=True)
+    source = dataclasses.replace(source, is_cut=source.is_cut or content.is_cut)
     if source.modality is not None:
-        from sensorium.observations.contents import parts_of_modality
-
         filled = dataclasses.replace(source, raw=content.data)
         reader.add(parts_of_modality(source.modality, filled, part_id, config), source, content.notes)
         return
     reader.read_bytes(content.data, source, part_id, content.notes)
 
 
-def _head(path: Path) -> bytes | None:
-    """The first bytes of an ordinary file; None when it cannot or must not be opened."""
-    content = read_content(path, _HEAD)
-    if content.problem is not None:
-        return None
-    return content.data
-
-
-def _can_be_cut(data: bytes, path: Path) -> bool:
-    kind, _ = kind_of_bytes(data[:8_192], path.name)
-    return kind in ("code", "structured", "table", "text") and not data.startswith(b"PAR1")
-
-
-def _needs_whole(data: bytes, path: Path) -> bool:
-    kind, _ = kind_of_bytes(data[:8_192], path.name)
-    return kind in ("image", "array", "arrays", "workbook")
-
-
-def _modality(data: bytes, path: Path) -> Modality:
-    from sensorium.observations.contents import modality_of_kind
-
-    return modality_of_kind(kind_of_bytes(data[:8_192], path.name)[0])
-
-
 def _binary(path: Path) -> str | None:
     """What a file is that nobody can read as text; None for files that have a reader."""
     if path.suffix.lower() in _LIBRARIES:
         return "binary"
-    head = _head(path)
-    if head is None:
+    content = read_content(path, _HEAD)
+    if content.problem is not None:
         return None  # its part says why
+    head = content.data
     kind, words = kind_of_bytes(head, path.name)
     if kind == "binary":
         return words

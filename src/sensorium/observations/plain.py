@@ -4,7 +4,6 @@ import base64
 import dataclasses
 import datetime as dt
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from decimal import Decimal
 from enum import Enum
@@ -12,6 +11,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel
 
 from sensorium.observations.decoding import decode
@@ -73,7 +73,7 @@ class _Conversion:
             for key, value in level.items:
                 if self.left <= 0:
                     self._count("cut")
-                    self._put_text(level.target, "...", MORE)
+                    self._store(level.target, "...", MORE)
                     self._close()
                     break
                 self.left -= 1
@@ -106,11 +106,11 @@ class _Conversion:
         level = self.levels.pop()
         self.open.discard(id(level.source))
 
-    def _put_text(self, target: dict[str, Any] | list[Any], key: Any, text: str) -> None:
+    def _store(self, target: dict[str, Any] | list[Any], key: Any, plain: Any) -> None:
         if isinstance(target, list):
-            target.append(text)
+            target.append(plain)
         else:
-            target[self._key(key, target)] = text
+            target[self._key(key, target)] = plain
 
     def _put(self, target: dict[str, Any] | list[Any], key: Any, value: Any) -> None:
         try:
@@ -118,28 +118,22 @@ class _Conversion:
             plain = self._scalar(value) if opened is None else None
         except Exception as error:  # a stranger's object whose attributes or iteration raise
             self._count("broken")
-            self._put_text(target, key, f"<{type(value).__name__}: reading it raises {type(error).__name__}>")
+            self._store(target, key, f"<{type(value).__name__}: reading it raises {type(error).__name__}>")
             return
         if opened is None:
-            if isinstance(target, list):
-                target.append(plain)
-            else:
-                target[self._key(key, target)] = plain
+            self._store(target, key, plain)
             return
         if id(value) in self.open:
             self._count("cyclic")
-            self._put_text(target, key, "<contains itself>")
+            self._store(target, key, "<contains itself>")
             return
         if len(self.levels) >= self.max_depth:
             self._count("deep")
-            self._put_text(target, key, f"<{type(value).__name__}, nested deeper>")
+            self._store(target, key, f"<{type(value).__name__}, nested deeper>")
             return
         items, is_object = opened
         inside: dict[str, Any] | list[Any] = {} if is_object else []
-        if isinstance(target, list):
-            target.append(inside)
-        else:
-            target[self._key(key, target)] = inside
+        self._store(target, key, inside)
         self.open.add(id(value))
         self.levels.append(_Level(items, inside, value))
 
@@ -169,8 +163,7 @@ class _Conversion:
         return self._array(value)
 
     def _array(self, value: Any) -> tuple[Iterator[tuple[Any, Any]], bool] | None:
-        numpy = sys.modules.get("numpy")
-        if numpy is None or not isinstance(value, numpy.ndarray) or value.ndim == 0:
+        if not isinstance(value, np.ndarray) or value.ndim == 0:
             return None
         if value.size > _MAX_ARRAY:
             self._count("array")
@@ -179,7 +172,7 @@ class _Conversion:
 
     def _scalar(self, value: Any) -> Any:
         if value is None or isinstance(value, bool):
-            return bool(value) if value is not None else None
+            return value
         if isinstance(value, Enum):
             return self._scalar(value.value) if not isinstance(value.value, Enum) else str(value.value)
         if isinstance(value, str):
@@ -194,10 +187,9 @@ class _Conversion:
                 return self._number(converted) if isinstance(converted, float) else converted
         if isinstance(value, bytes | bytearray | memoryview):
             return self._bytes(bytes(value))
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        if isinstance(value, np.generic | np.ndarray):
             item = value.item()
-            if isinstance(item, numpy.generic | numpy.ndarray):  # longdouble has no Python twin
+            if isinstance(item, np.generic | np.ndarray):  # longdouble has no Python twin
                 return str(item)
             return str(item) if isinstance(item, tuple | list | dict) else self._scalar(item)
         return self._object(value)
@@ -294,7 +286,7 @@ def _decimal(value: Decimal) -> float | str:
 _CONVERSIONS: tuple[tuple[Any, Callable[[Any], str | float]], ...] = (
     (dt.date | dt.time, lambda v: str(v.isoformat())),
     (dt.timedelta, lambda v: f"{v.total_seconds()} s"),
-    (Decimal, lambda v: _decimal(v)),
+    (Decimal, _decimal),
     (Fraction | complex, str),
 )
 """Values that have a plain form, in the order they are tried."""

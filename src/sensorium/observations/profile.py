@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sensorium.observations.terminal import encodable
+from sensorium.observations.decoding import encodable
 from sensorium.observations.units import guess_unit
 from sensorium.observations.values import Cell, Column
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from sensorium.core.types import Modality
 from sensorium.observations.base import Observation, Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import encodable
 from sensorium.observations.kinds import kind_of_bytes, kind_of_name, kind_of_text
 from sensorium.observations.profile import safe_repr, safe_str
 from sensorium.observations.shapes import (
@@ -33,7 +34,7 @@ from sensorium.observations.shapes import (
     modality_of_array,
 )
 from sensorium.observations.source import Source
-from sensorium.observations.terminal import encodable, one_line
+from sensorium.observations.terminal import one_line
 from sensorium.observations.values import ProblemValue
 
 _MAX_NESTING = 16

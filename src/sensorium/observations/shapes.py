@@ -32,9 +32,7 @@ def is_notebook(raw: Any) -> bool:
     if not isinstance(raw, Mapping):
         return False
     cells = raw.get("cells")
-    if isinstance(cells, list) and "nbformat" in raw:
-        return True
-    if isinstance(raw.get("worksheets"), list) and "nbformat" in raw:
+    if "nbformat" in raw and (isinstance(cells, list) or isinstance(raw.get("worksheets"), list)):
         return True
     first = cells[0] if isinstance(cells, list) and cells else None
     return isinstance(first, Mapping) and "cell_type" in first
@@ -120,6 +118,6 @@ def modality_of_array(array: Any, name: str) -> Modality:
         is_level = dtype in ("uint8", "bool") or dtype.startswith("float")
         if is_level and (len(shape) == 2 or shape[2] in (1, *_CHANNELS) or shape[0] in (1, *_CHANNELS)):
             return Modality.IMAGE
-    if last == "proprio" or last.endswith("/proprio"):
+    if last == "proprio":
         return Modality.PROPRIO if len(shape) == 1 else Modality.TABLE
     return Modality.TABLE

@@ -10,6 +10,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.decoding import decode
 from sensorium.observations.field_notes import describe_columns, describe_fields
+from sensorium.observations.files import suffix_of
 from sensorium.observations.plain import to_plain
 from sensorium.observations.structured_text import Loaded, StructuredFormat, load_text
 from sensorium.observations.values import FieldNote, ProblemValue, StructuredValue, TextValue
@@ -123,10 +124,8 @@ def detect_structure(raw: str | bytes, *, path: str | None = None) -> Structured
     Returns:
         None for a text that looks like prose. YAML and TOML are recognised by their suffix only.
     """
-    if path and "." in path:
-        found = _SUFFIXES.get(path.rsplit(".", 1)[1].lower())
-        if found is not None:
-            return found
+    if path and (found := _SUFFIXES.get(suffix_of(path))) is not None:
+        return found
     head = decode(raw[:2_000]).text.lstrip()
     if head[:1] == "{" or head[:1] == "[":
         rest = head[1:].lstrip()

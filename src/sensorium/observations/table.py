@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
+from sensorium.observations.decoding import encodable
 from sensorium.observations.grid import Grid, rows_within, table_value
 from sensorium.observations.profile import plain_cell, safe_str
-from sensorium.observations.terminal import encodable
 from sensorium.observations.text_types import typed
 from sensorium.observations.values import Column, ProblemValue, TableValue
 
@@ -27,8 +27,6 @@ def read_table(
     *,
     part_id: str = "table",
     config: ReadConfig = ReadConfig(),
-    timestamp_s: float | None = None,
-    importance: float = 1.0,
     units: Mapping[str, str] | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> list[Part]:
@@ -40,34 +38,27 @@ def read_table(
             names to columns.
         part_id: Id of the part; the sheets of a workbook get ``{part_id}/{sheet}``.
         config: Limits.
-        timestamp_s: When it was taken, seconds.
-        importance: Weight, from 0.
         units: Name of a column -> unit; others are guessed from the names.
         meanings: Name of a column -> what it means.
 
     Returns:
         Parts with a `TableValue`, or with a `ProblemValue` that says why it could not be read.
     """
-    parts = []
     values: list[tuple[str, TableValue | ProblemValue, tuple[str, ...]]]
     try:
         grids = _grids(raw, config)
         values = [(name, *table_value(grid, config, units=units, meanings=meanings)) for name, grid in grids]
     except Exception as error:  # foreign objects and damaged files raise anything
-        problem = _problem(error, part_id)
-        values = [("", problem, ())]
-    for name, value, notes in values:
-        parts.append(
-            Part(
-                id=f"{part_id}/{encodable(name)}" if name else part_id,
-                modality=Modality.TABLE,
-                value=value,
-                timestamp_s=timestamp_s,
-                importance=importance,
-                notes=notes,
-            )
+        values = [("", _problem(error, part_id), ())]
+    return [
+        Part(
+            id=f"{part_id}/{encodable(name)}" if name else part_id,
+            modality=Modality.TABLE,
+            value=value,
+            notes=notes,
         )
-    return parts
+        for name, value, notes in values
+    ]
 
 
 def shown_table(table: "HtmlTable", config: ReadConfig) -> tuple[TableValue, tuple[str, ...]]:

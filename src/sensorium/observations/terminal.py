@@ -14,6 +14,11 @@ _OVERLAID = 8
 """How many earlier states of a progress bar may shine through a shorter last one."""
 
 
+def strip_ansi(text: str) -> str:
+    """Remove terminal colours and other escape sequences."""
+    return _ESCAPE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
 def screen_text(text: str) -> str:
     r"""What a terminal shows in the end: escape sequences removed, ``\r`` and backspaces carried out.
 
@@ -21,25 +26,13 @@ def screen_text(text: str) -> str:
         >>> screen_text("\x1b[31m 10%|#   |\r100%|####|\x1b[0m done")
         '100%|####| done'
     """
-    if "\x1b" in text or "\x9b" in text:
-        text = _ESCAPE.sub("", text)
+    text = strip_ansi(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         if "\r" in text:
             text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
     if "\b" in text:
         text = "\n".join(_rubbed_out(line) if "\b" in line else line for line in text.split("\n"))
-    return text
-
-
-def encodable(text: str) -> str:
-    """The text with lone surrogates replaced, so that it can be written as UTF-8."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text
 
 

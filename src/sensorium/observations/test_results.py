@@ -5,7 +5,8 @@ from typing import Literal
 from xml.etree.ElementTree import Element
 
 from sensorium.core.errors import ObservationError
-from sensorium.observations.decoding import decode, strip_ansi
+from sensorium.observations.decoding import decode
+from sensorium.observations.terminal import strip_ansi
 from sensorium.observations.values import CaseResult
 from sensorium.observations.xml import parse_xml
 
@@ -52,6 +53,7 @@ _CARGO = re.compile(
     r"^test (?P<name>\S+)(?: - should panic)? \.\.\. (?P<status>ok|FAILED|ignored)(?:, (?P<message>.*))?$"
 )
 _GO = re.compile(r"^\s*--- (?P<status>PASS|FAIL|SKIP): (?P<name>\S+) \((?P<seconds>[\d.]+)s\)$")
+_JUNIT = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<testsuites?[\s>]")
 
 
 def parse_test_results(raw: str | bytes) -> tuple[CaseResult, ...]:
@@ -73,6 +75,11 @@ def parse_test_results(raw: str | bytes) -> tuple[CaseResult, ...]:
         except ObservationError as error:
             return (CaseResult(name="(test report)", status="error", message=str(error)),)
     return _parse_output(strip_ansi(text).split("\n"))
+
+
+def is_junit(raw: str | bytes) -> bool:
+    """Whether the beginning of a text is that of a report in JUnit's XML."""
+    return _JUNIT.match(decode(raw[:2_000]).text) is not None
 
 
 def parse_junit(raw: str | bytes) -> tuple[CaseResult, ...]:

@@ -6,7 +6,9 @@ from typing import Literal
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.decoding import decode, strip_ansi
+from sensorium.observations.decoding import decode
+from sensorium.observations.files import suffix_of
+from sensorium.observations.terminal import strip_ansi
 from sensorium.observations.traces import parse_traceback
 from sensorium.observations.values import ProblemValue, TextValue
 
@@ -15,13 +17,13 @@ TextFormat = Literal["plain", "markdown", "log", "traceback", "html"]
 _SAMPLE = 20_000
 """Characters from the beginning that decide the format."""
 _SUFFIXES: dict[str, TextFormat] = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".mdx": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".log": "log",
+    "md": "markdown",
+    "markdown": "markdown",
+    "mdx": "markdown",
+    "html": "html",
+    "htm": "html",
+    "xhtml": "html",
+    "log": "log",
 }
 _HTML = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b", re.I | re.S
@@ -83,9 +85,8 @@ def detect_format(text: str, *, path: str | None = None) -> TextFormat:
 
     A traceback is only called so when it makes up most of the text; a log that contains one stays a log.
     """
-    suffix = _suffix(path)
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
+    if path and (found := _SUFFIXES.get(suffix_of(path))) is not None:
+        return found
     sample = text[:_SAMPLE]
     if _is_traceback(text, sample):
         return "traceback"
@@ -115,13 +116,6 @@ def _count_marks(line: str) -> int:
     if "**" in line or "](" in line:
         found += len(_INLINE_MARK.findall(line, match.end() if match else 0))
     return found
-
-
-def _suffix(path: str | None) -> str:
-    if not path:
-        return ""
-    name = path.replace("\\", "/").rsplit("/", 1)[-1]
-    return "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
 
 
 def _is_mostly_tags(sample: str) -> bool:

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sensorium.observations.decoding import strip_ansi
+from sensorium.observations.terminal import strip_ansi
 from sensorium.observations.values import StackFrame, StackTrace
 
 MAX_FRAMES = 200

@@ -13,12 +13,14 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sensorium.core import ObservationError
 from sensorium.observations.config import ReadConfig
 
+_CONTENT_TYPES = ("image/", "application/octet-stream")
+"""Beginnings of content types that are accepted."""
 _CHUNK_BYTES = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -68,7 +70,6 @@ def fetch(
     url: str,
     config: ReadConfig,
     *,
-    content_types: Sequence[str] = ("image/", "application/octet-stream"),
     _is_allowed: Callable[[Address], bool] = is_public,
 ) -> bytes:
     """Load what an address answers with.
@@ -77,7 +78,6 @@ def fetch(
         url: ``http`` or ``https``, without user name and password.
         config: `allow_urls` must be set; `url_timeout_s` limits the whole time with all redirects and the
             look-up of names, `url_max_bytes` the answer, `url_max_redirects` the redirects.
-        content_types: Beginnings of content types that are accepted.
 
     Returns:
         The body of the answer.
@@ -85,7 +85,7 @@ def fetch(
     Raises:
         RefusedUrlError: It must not be loaded.
         UrlLimitError: It takes too long, is too large or redirects too often.
-        UrlError: It cannot be reached, does not answer with status 200, or not with an accepted type.
+        UrlError: It cannot be reached, does not answer with status 200, or not with a picture.
     """
     if not config.allow_urls:
         raise RefusedUrlError(f"{_shown(url)} is not loaded: set reading.allow_urls to allow that.")
@@ -95,7 +95,7 @@ def fetch(
         with _connect(target, url, deadline, _is_allowed) as connection:
             response = _ask(connection, target, url, deadline)
             if response.status not in _REDIRECTS:
-                return _read(response, url, config.url_max_bytes, content_types)
+                return _read(response, url, config.url_max_bytes)
             location = response.getheader("Location")
         if not location:
             raise UrlError(f"{_shown(url)} redirects (status {response.status}) without saying where to.")
@@ -229,14 +229,12 @@ def _ask(connection: socket.socket, target: _Target, url: str, deadline: float) 
     return response
 
 
-def _read(
-    response: http.client.HTTPResponse, url: str, max_bytes: int, content_types: Sequence[str]
-) -> bytes:
+def _read(response: http.client.HTTPResponse, url: str, max_bytes: int) -> bytes:
     if response.status != 200:
         raise UrlError(f"{_shown(url)} answered with status {response.status} {response.reason}.")
     kind = (response.getheader("Content-Type") or "application/octet-stream").split(";")[0].strip().lower()
-    if not kind.startswith(tuple(content_types)):
-        raise UrlError(f"{_shown(url)} answered with {kind}; expected {' or '.join(content_types)}.")
+    if not kind.startswith(_CONTENT_TYPES):
+        raise UrlError(f"{_shown(url)} answered with {kind}; expected {' or '.join(_CONTENT_TYPES)}.")
     if (response.getheader("Content-Encoding") or "identity").strip().lower() != "identity":
         raise UrlError(f"{_shown(url)} answered in a compressed form that was not asked for.")
     too_large = UrlLimitError(

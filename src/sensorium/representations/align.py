@@ -151,7 +151,7 @@ def sample_frames(frames: Sequence[Part], limit: int) -> tuple[Part, ...]:
     picked = np.unique(np.searchsorted(progress, wanted - 1e-9, side="left"))
     kept: list[int] = []
     for position in picked.tolist():
-        if not kept or (int(prints[position]) ^ int(prints[kept[-1]])).bit_count() > SAME_LOOK_BITS:
+        if not kept or np.bitwise_count(prints[position] ^ prints[kept[-1]]) > SAME_LOOK_BITS:
             kept.append(position)
     return tuple(seen[position] for position in kept)
 

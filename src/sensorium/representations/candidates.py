@@ -1,15 +1,12 @@
 """All the ways in which a subject can be shown, from whole to not at all, with what each costs."""
 
-from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import TextBlock
 from sensorium.observations.values import ArrayValue, AudioValue, ImageValue, TableValue
 from sensorium.representations.base import Level
 from sensorium.representations.changes import changes, line
-from sensorium.representations.config import PipelineConfig
-from sensorium.representations.history import History
 from sensorium.representations.model_summary import with_model
 from sensorium.representations.plots import with_plot
-from sensorium.representations.subjects import Candidate, Serve, Subject
+from sensorium.representations.subjects import Candidate, Context, Subject
 from sensorium.representations.summary import Draft
 
 REFERENCE_RETAINED = 0.03
@@ -39,42 +36,31 @@ def drafted(subject: Subject, draft: Draft) -> Candidate:
     )
 
 
-def candidates(
-    subject: Subject,
-    config: PipelineConfig,
-    counter: TokenCounter,
-    history: History,
-    visible_from: int,
-    serve: Serve | None = None,
-    room: int | None = None,
-) -> list[Candidate]:
+def candidates(subject: Subject, context: Context, room: int | None = None) -> list[Candidate]:
     """Ways to show one subject; the last one is not to show it.
 
     Args:
         subject: What to show.
-        config: Limits.
-        counter: Counts tokens.
-        history: What the agent saw before.
-        visible_from: First step whose state the agent still has in its context.
-        serve: Registers pictures, for ``encoding: url``.
+        context: Limits, and what the agent saw before.
         room: Tokens there are when it is the only subject: smaller summaries than that are of no use, unless
             something is added to them (a plot, what a model said).
     """
+    counter = context.counter
     found: list[Candidate] = []
     if subject.sheet is None and not subject.media:
         return [NOTHING]  # withheld
     if subject.twin is not None:
         found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
     elif subject.sheet is not None:
-        ratio = config.observation.compression_ratio
+        ratio = context.config.observation.compression_ratio
         is_bare = subject.summary is None and not isinstance(subject.part.value, TableValue | ArrayValue)
         drafts = subject.sheet.drafts(ratio, room if is_bare else None)
         found += [drafted(subject, draft) for draft in drafts]
-        found = with_model(subject, found, config, counter)
-        found += with_plot(subject, found, config, counter, serve)
+        found = with_model(subject, found, context)
+        found += with_plot(subject, found, context)
     else:
         found += subject.media
-    found += changes(subject, config, counter, history, visible_from, serve)
+    found += changes(subject, context)
     if subject.twin is None:
         found.append(line(subject, describe(subject), Level.REFERENCE, REFERENCE_RETAINED, counter))
     return [*found, NOTHING]

@@ -6,14 +6,12 @@ from sensorium.llm.messages import AnyBlock, Message, TextBlock
 from sensorium.observations.base import Part
 from sensorium.observations.values import ImageValue
 from sensorium.representations.base import Level
-from sensorium.representations.config import PipelineConfig
 from sensorium.representations.delta.images import changed_rectangles
 from sensorium.representations.delta.parts import make_delta
 from sensorium.representations.delta.render import render_delta, tells_all
-from sensorium.representations.history import History
 from sensorium.representations.media.image import crop, image_variants
 from sensorium.representations.scoring import Relevance
-from sensorium.representations.subjects import Candidate, Serve, Subject
+from sensorium.representations.subjects import Candidate, Context, Subject
 from sensorium.representations.summary import Sheet
 
 UNSEEN_BASE_RETAINED = 0.6
@@ -28,43 +26,28 @@ def line(subject: Subject, text: str, level: Level, retained: float, counter: To
     return Candidate(level, counter.text(said) + 1, retained, text, lambda: (TextBlock(text=said),))
 
 
-def changes(
-    subject: Subject,
-    config: PipelineConfig,
-    counter: TokenCounter,
-    history: History,
-    visible_from: int,
-    serve: Serve | None = None,
-) -> list[Candidate]:
-    """Candidates that show a change; none for what the agent has not seen whole.
-
-    Args:
-        subject: What to show.
-        config: Limits.
-        counter: Counts tokens.
-        history: What the agent saw before.
-        visible_from: First step whose state the agent still has in its context.
-        serve: Registers pictures, for ``encoding: url``.
-    """
-    settings = config.delta
+def changes(subject: Subject, context: Context) -> list[Candidate]:
+    """Candidates that show a change; none for what the agent has not seen whole."""
+    history = context.history
+    settings = context.config.delta
     if not settings.enabled or any(m.part.id not in history.shown for m in subject.members):
         return []
     seen = [history.shown[m.part.id] for m in subject.members]
     keyframe = min(s.keyframe for s in seen)
-    is_visible, step = keyframe >= visible_from, max(s.step for s in seen) + 1
+    is_visible, step = keyframe >= context.visible_from, max(s.step for s in seen) + 1
     if all(s.digest == m.part.digest for s, m in zip(seen, subject.members, strict=True)):
         text = f"unchanged since step {step}"
         if is_visible:  # what the agent still sees need not be named
             return [Candidate(Level.DELTA, 0, 1.0, text, tuple)]
-        return [line(subject, text, Level.REFERENCE, 0.3, counter)]
+        return [line(subject, text, Level.REFERENCE, 0.3, context.counter)]
     base = history.base.get(subject.part.id)
     too_often = seen[0].deltas + 1 >= settings.keyframe_every
     if base is None or len(seen) > 1 or too_often:
         return []
     if isinstance(subject.part.value, ImageValue):
-        found = _regions(subject, base, config, counter, serve, step) if is_visible else None
+        found = _regions(subject, base, context, step) if is_visible else None
     else:
-        found = _edits(subject, base, counter, step, is_visible)
+        found = _edits(subject, base, context.counter, step, is_visible)
     if found is None or found.tokens > settings.max_share * subject.tokens:
         return []
     return [found]
@@ -88,16 +71,9 @@ def _edits(
     return Candidate(Level.DELTA, sheet.full_tokens, retained, why, lambda: text)
 
 
-def _regions(
-    subject: Subject,
-    base: Part,
-    config: PipelineConfig,
-    counter: TokenCounter,
-    serve: Serve | None,
-    step: int,
-) -> Candidate | None:
+def _regions(subject: Subject, base: Part, context: Context, step: int) -> Candidate | None:
     """The changed regions of a picture of the same size, each as a picture of its own."""
-    part = subject.part
+    part, counter, limits = subject.part, context.counter, context.config.multimodal.image
     if part.modality is not Modality.IMAGE or not isinstance(base.value, ImageValue):
         return None
     assert isinstance(part.value, ImageValue)
@@ -108,9 +84,7 @@ def _regions(
     for left, top, width, height in change.rectangles:
         right, bottom = left + width, top + height
         region = crop(part, (left, top, right, bottom))
-        variants = image_variants(
-            region, config.multimodal.image, counter, compression_ratio=1.0, serve=serve
-        )
+        variants = image_variants(region, limits, counter, compression_ratio=1.0, serve=context.serve)
         whole = [variant for variant in variants if variant.level is Level.FULL]
         if not whole:
             return None

@@ -13,7 +13,7 @@ from sensorium.representations.base import Account, Entry, Level, Representation
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History, earlier_turns, previous_actions
 from sensorium.representations.selection import Picked, Selection, State
-from sensorium.representations.subjects import Candidate, Member, Subject
+from sensorium.representations.subjects import Candidate, Context, Member, Subject
 from sensorium.representations.weights import Weight
 
 
@@ -29,19 +29,14 @@ class Prompt(NamedTuple):
 
 
 def compose(
-    selection: Selection,
-    prompt: Prompt,
-    history: History,
-    config: PipelineConfig,
-    counter: TokenCounter,
-    *,
-    notes: Sequence[str] = (),
+    selection: Selection, prompt: Prompt, context: Context, *, notes: Sequence[str] = ()
 ) -> tuple[Representation, Mapping[str, tuple[AnyBlock, ...]]]:
     """Choose the state, write the messages and account for every part.
 
     Returns:
         The representation, and for every part the blocks that show it.
     """
+    config, counter, history = context.config, context.counter, context.history
     budget = config.observation
     fixed = prompt.instruction_tokens + prompt.actions_tokens
     limit = allowed = min(budget.state_limit, budget.max_tokens - fixed)
@@ -52,7 +47,7 @@ def compose(
         if over > 0 and limit > 0:  # texts cost a little more joined to the head than by themselves
             limit = max(0, limit - over)
             continue
-        turns, first = _earlier(prompt, state.blocks, history, config, counter)
+        turns, first = _earlier(prompt, state.blocks, context)
         if first <= visible_from or not _leans_on_hidden(state.picked, history, first):
             break
         visible_from = first  # what a change refers to is not in the context any more: show it again
@@ -117,14 +112,9 @@ def _cost(prompt: Prompt, state: State, counter: TokenCounter) -> int:
     return tokens - prompt.instruction_tokens - prompt.actions_tokens
 
 
-def _earlier(
-    prompt: Prompt,
-    state: tuple[AnyBlock, ...],
-    history: History,
-    config: PipelineConfig,
-    counter: TokenCounter,
-) -> tuple[list[Message], int]:
+def _earlier(prompt: Prompt, state: tuple[AnyBlock, ...], context: Context) -> tuple[list[Message], int]:
     """Earlier turns, the newest first while they fit, and the number of the first that is included."""
+    config, counter, history = context.config, context.counter, context.history
     first = len(history.steps)
     if config.context_management.drop_full_history:
         return [], first
@@ -148,7 +138,11 @@ def _leans_on_hidden(picked: Sequence[Picked], history: History, first: int) -> 
 
 
 def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
-    return {p.subject.part.id: own for p, own in zip(state.picked, state.written, strict=True)}
+    return {
+        member.part.id: own
+        for p, own in zip(state.picked, state.written, strict=True)
+        for member in p.subject.members
+    }
 
 
 def _entries(state: State, counter: TokenCounter) -> list[Entry]:

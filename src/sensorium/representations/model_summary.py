@@ -8,8 +8,7 @@ from sensorium.features.extractors.numbered_lines import lines_of
 from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import TextBlock
 from sensorium.representations.base import Level
-from sensorium.representations.config import PipelineConfig
-from sensorium.representations.subjects import Candidate, Subject
+from sensorium.representations.subjects import Candidate, Context, Subject
 from sensorium.representations.summary import SHARES, Draft, Sheet
 
 _SEVERAL = re.compile(r"(line|row)s (\d{1,7})-(\d{1,7})")
@@ -23,9 +22,7 @@ MAX_SHARE = 0.8
 """One that would cost more than this share of the whole part is not offered."""
 
 
-def with_model(
-    subject: Subject, found: Sequence[Candidate], config: PipelineConfig, counter: TokenCounter
-) -> list[Candidate]:
+def with_model(subject: Subject, found: Sequence[Candidate], context: Context) -> list[Candidate]:
     """Put what a language model said of a part in place of summaries by segments alone.
 
     A summary has the model's sentences, all pinned segments (errors, the cursor, a table's names), the
@@ -40,19 +37,19 @@ def with_model(
     Args:
         subject: With a sheet.
         found: Candidates so far; the whole, and summaries by segments.
-        config: `observation.compression_ratio` and `summaries`.
-        counter: Counts tokens.
+        context: With `observation.compression_ratio` and `summaries`.
 
     Returns:
         Candidates; `found` itself where no sentence is verified.
     """
-    sheet, features, ratio = subject.sheet, subject.summary, config.observation.compression_ratio
+    config, sheet, features = context.config, subject.sheet, subject.summary
+    ratio = config.observation.compression_ratio
     if sheet is None or features is None or not sheet.can_shrink or ratio >= 1.0:
         return list(found)
     sentences: list[Mapping[str, Any]] = features.data.get("sentences", [])
     if not any(sentence["verified"] for sentence in sentences):
         return list(found)
-    told = _Told(subject, sheet, features.data, counter, config.summaries.unverified == "mark")
+    told = _Told(subject, sheet, features.data, context.counter, config.summaries.unverified == "mark")
     low, high = 2 * told.head_tokens, int(LARGEST * sheet.full_tokens)
     summaries: dict[str, Candidate] = {}
     for share in (ratio, *(s for s in reversed(SHARES) if ratio < s <= LARGEST)):

@@ -20,12 +20,12 @@ from sensorium.representations.align import interleave
 from sensorium.representations.base import Representation
 from sensorium.representations.compose import build_prompt, compose
 from sensorium.representations.config import PipelineConfig
+from sensorium.representations.documents import DocumentCache
 from sensorium.representations.history import History
 from sensorium.representations.references import References
 from sensorium.representations.scoring import Relevance
 from sensorium.representations.selection import Selection
-from sensorium.representations.shelf import Shelf
-from sensorium.representations.subjects import Serve, Subject, build_subjects, common_root
+from sensorium.representations.subjects import Context, Serve, Subject, build_subjects, common_root
 from sensorium.representations.weights import part_weights
 
 _TASK_ID = "(task)"
@@ -71,7 +71,7 @@ class ObservationPipeline:
         self.counter = counter or build_counter(self.config.tokens, find_model)
         self._runner = FeatureRunner(self.config.features)
         self._serve = serve
-        self._shelf = Shelf(self.config.multimodal, self.counter)
+        self._documents = DocumentCache(self.config.multimodal, self.counter)
 
     @classmethod
     def from_config(
@@ -216,7 +216,7 @@ class ObservationPipeline:
         prompt = build_prompt(task, system, past, self.config, self.counter)
         subjects: list[Subject] = []
         if self.config.context_management.keep_current_state:
-            measured = [self._shelf.lay_out(part) for part in observation.parts]
+            measured = [self._documents.lay_out(part) for part in observation.parts]
             errors = _errors_of(observation)
             lines = (
                 [s.text for m in measured if m is not None for s in m.document.segments]
@@ -225,17 +225,16 @@ class ObservationPipeline:
             )
             relevance = Relevance(task, lines, errors=errors)
             subjects = build_subjects(
-                observation, measured, report.features, self.config, self._shelf, relevance, self._serve
+                observation, measured, report.features, self.config, self._documents, relevance, self._serve
             )
             related = _related(subjects, relevance, report.features)
         else:
             related = []
         weighted = part_weights(subjects, related, seen=past.met, kinds=weights or {})
         root = common_root(observation)
-        selection = Selection(subjects, weighted, root, past, self.config, self.counter, self._serve)
-        representation, blocks = compose(
-            selection, prompt, past, self.config, self.counter, notes=report.notes
-        )
+        context = Context(self.config, self.counter, past, serve=self._serve)
+        selection = Selection(subjects, weighted, root, context)
+        representation, blocks = compose(selection, prompt, context, notes=report.notes)
         account = representation.account.model_copy(
             update={
                 "extraction_ms": dict(report.milliseconds),

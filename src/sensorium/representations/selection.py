@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sensorium.llm.base import TokenCounter, count_message
+from sensorium.llm.base import count_message
 from sensorium.llm.messages import AnyBlock, Message, TextBlock
 from sensorium.observations.values import CodeValue, ProblemValue
 from sensorium.representations.base import Level
 from sensorium.representations.budget import Choice, choose
 from sensorium.representations.candidates import NOTHING, candidates, drafted, whole
-from sensorium.representations.config import PipelineConfig
-from sensorium.representations.history import History, one_line
-from sensorium.representations.subjects import Candidate, Serve, Subject
+from sensorium.representations.history import one_line
+from sensorium.representations.subjects import Candidate, Context, Subject
 from sensorium.representations.weights import Weight
 
 SIZE_POWER = 0.6
@@ -57,25 +56,14 @@ class Selection:
         subjects: What there is.
         weights: Of each.
         root: What all ids begin with and headings leave out.
-        history: What the agent saw before.
-        config: Limits.
-        counter: Counts tokens.
-        serve: Registers pictures, for ``encoding: url``.
+        context: Limits, and what the agent saw before.
     """
 
     def __init__(
-        self,
-        subjects: Sequence[Subject],
-        weights: Sequence[Weight],
-        root: str,
-        history: History,
-        config: PipelineConfig,
-        counter: TokenCounter,
-        serve: Serve | None = None,
+        self, subjects: Sequence[Subject], weights: Sequence[Weight], root: str, context: Context
     ) -> None:
-        self._serve = serve
         self._subjects, self._weights, self._root = subjects, weights, root
-        self._history, self._config, self._counter = history, config, counter
+        self._context, self._counter = context, context.counter
 
     def state(self, limit: int, visible_from: int) -> State:
         """The state within `limit` tokens.
@@ -100,27 +88,27 @@ class Selection:
         picked = self._refill(picked, heading, limit)
         if all(p.candidate.level in (Level.FULL, Level.DELTA) for p in picked):
             heading = self._heading(limit, is_guided=False)  # there are no marks to explain
-        while True:
-            state = self._written(picked, heading)
-            if self._cost(state) <= limit or all(p.candidate is NOTHING for p in picked):
-                return state if self._cost(state) <= limit else State(picked, (), [()] * len(picked))
+        state = self._written(picked, heading)
+        while self._cost(state) > limit:
+            if all(p.candidate is NOTHING for p in picked):
+                return State(picked, (), [()] * len(picked))  # not even the heading fits
             picked = _one_step_down(picked)
+            state = self._written(picked, heading)
+        return state
 
     def _fits_whole(self, limit: int) -> bool:
         """Whether everything can be shown as it is, and nothing of it was shown before."""
         total = 0
         for subject in self._subjects:
-            if subject.sheet is None or subject.part.id in self._history.shown:
+            if subject.sheet is None or subject.part.id in self._context.history.shown:
                 return False
             total += subject.sheet.full_tokens
         return total <= limit
 
     def _choose(self, limit: int, visible_from: int) -> list[Picked]:
         room = limit if len(self._subjects) == 1 else None
-        options = [
-            candidates(s, self._config, self._counter, self._history, visible_from, self._serve, room)
-            for s in self._subjects
-        ]
+        context = self._context._replace(visible_from=visible_from)
+        options = [candidates(s, context, room) for s in self._subjects]
         choices = []
         for subject, weight, found in zip(self._subjects, self._weights, options, strict=True):
             worth = _worth(subject, weight)

@@ -19,11 +19,11 @@ from sensorium.observations.values import (
 )
 from sensorium.representations.base import Document, Level, Segment
 from sensorium.representations.config import PipelineConfig
-from sensorium.representations.history import one_line
+from sensorium.representations.documents import DocumentCache, Measured
+from sensorium.representations.history import History, one_line
 from sensorium.representations.media.audio import audio_variants
 from sensorium.representations.media.image import image_variants
 from sensorium.representations.scoring import Relevance
-from sensorium.representations.shelf import Measured, Shelf
 from sensorium.representations.summary import Sheet
 
 JOINED_CHARS = 240
@@ -33,6 +33,19 @@ _MAX_TITLE = 300
 
 Serve = Callable[[bytes, str], str]
 """Registers encoded bytes of a MIME type and returns the URL under which a client can load them."""
+
+
+class Context(NamedTuple):
+    """What decides how anything can be shown, whichever subject it is."""
+
+    config: PipelineConfig
+    counter: TokenCounter
+    history: History
+    """What the agent saw before."""
+    visible_from: int = 0
+    """First step whose state the agent still has in its context."""
+    serve: Serve | None = None
+    """Registers pictures, for ``encoding: url``."""
 
 
 class Candidate(NamedTuple):
@@ -100,29 +113,28 @@ def common_root(observation: Observation) -> str:
 
 def build_subjects(
     observation: Observation,
-    documents: Sequence[Measured | None],
+    measured: Sequence[Measured | None],
     features: FeatureMap,
     config: PipelineConfig,
-    shelf: Shelf,
+    documents: DocumentCache,
     relevance: Relevance,
     serve: Serve | None,
 ) -> list[Subject]:
     """Prepare every part; what is the same picture or sound as an earlier part becomes its twin."""
     root, first = common_root(observation), dict[str, str]()
     subjects: list[Subject] = []
-    groups = _grouped(observation.parts, documents)
-    for group in groups:
+    for group in _grouped(observation.parts, measured):
         part, document = group[0]
         label = part.id.removeprefix(f"{root}/") if root else part.id
         heading = label if part.timestamp_s is None else f"{label} at {part.timestamp_s:g} s"
         if document is not None:
-            subject = _of_text(group, label, heading, shelf, relevance)
+            subject = _of_text(group, label, heading, documents, relevance)
             subject.summary = features.get(part.id, {}).get("summary")
             subjects.append(subject)
             continue
         digest = _same_media(part)
         twin = first.setdefault(digest, part.id) if digest else part.id
-        media = _media(part, heading, features.get(part.id, {}), config, shelf.counter, serve)
+        media = _media(part, heading, features.get(part.id, {}), config, documents.counter, serve)
         tokens = max((candidate.tokens for candidate in media), default=0)
         subjects.append(
             Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
@@ -157,7 +169,9 @@ def _grouped(parts: Sequence[Part], documents: Sequence[Measured | None]) -> lis
     return groups
 
 
-def _of_text(group: Sequence[_Laid], label: str, heading: str, shelf: Shelf, relevance: Relevance) -> Subject:
+def _of_text(
+    group: Sequence[_Laid], label: str, heading: str, documents: DocumentCache, relevance: Relevance
+) -> Subject:
     part, measured = group[0]
     assert measured is not None
     # The notes of tables and the like stand in their documents already.
@@ -168,8 +182,8 @@ def _of_text(group: Sequence[_Laid], label: str, heading: str, shelf: Shelf, rel
         start = members[-1].stop
         members.append(Member(output, start, start + len(laid.document.segments)))
     if tells_notes or len(members) > 1:
-        measured = shelf.joined(tuple(member.part for member in members), lambda: _joined(group))
-    document, counter = measured.document, shelf.counter
+        measured = documents.joined(tuple(member.part for member in members), lambda: _joined(group))
+    document, counter = measured.document, documents.counter
     sheet = Sheet(heading, document, counter, relevance, measured)
     whole = sheet.full_tokens
     raw, value = part.text, part.value

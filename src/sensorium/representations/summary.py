@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sensorium.llm.base import TokenCounter
 from sensorium.representations.base import Document, Level
+from sensorium.representations.documents import Measured
 from sensorium.representations.packing import MARK_TOKENS, Packing
 from sensorium.representations.scoring import Relevance, scores
-from sensorium.representations.shelf import Measured
 
 SHARES = (0.6, 0.35, 0.2, 0.12, 0.07, 0.04, 0.02, 0.01)
 """Sizes of the summaries that are tried, as shares of the whole part, as far as `compression_ratio` allows.
@@ -45,7 +45,7 @@ class Sheet:
         document: The part as text.
         counter: Counts tokens.
         relevance: To the task.
-        measured: The document, where it is on a `Shelf`.
+        measured: The document, where it is in a `DocumentCache`.
     """
 
     def __init__(

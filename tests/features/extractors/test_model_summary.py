@@ -6,41 +6,19 @@ from typing import Any
 
 import pytest
 from chat_server import Asked, ChatServer, Reply
-from hypothesis import given
-from hypothesis import strategies as st
+from summary_parts import LOG, table
 
 from sensorium.core import ConfigError, FeatureError, Modality, parse_config
 from sensorium.features.extractors.base import Features
 from sensorium.features.extractors.config import FeaturesConfig
 from sensorium.features.extractors.model_summary import ModelSummary
-from sensorium.features.extractors.numbered_lines import Line, Row, lines_of, rows_of, where
 from sensorium.features.extractors.registry import build_extractor
 from sensorium.features.extractors.runner import FeatureRunner
-from sensorium.features.extractors.summary_answer import (
-    numbers_in,
-    read_answer,
-    shortened,
-    without_repetition,
-)
 from sensorium.features.extractors.summary_config import SummaryConfig
 from sensorium.observations.base import Part
-from sensorium.observations.values import (
-    CellValue,
-    CodeValue,
-    Column,
-    ImageValue,
-    NotableRow,
-    OutputValue,
-    StructuredValue,
-    TableValue,
-    TextValue,
-)
+from sensorium.observations.values import ImageValue, StructuredValue, TextValue
 from sensorium.testing.extractor import check_extractor
 
-LOG = [f"worker {i % 3} handled request {i} in {i * 7 % 50} ms" for i in range(1, 61)]
-LOG[19] = "ERROR database connection lost after 30.5 s, 1,204 rows pending"
-LOG[20] = "retry 1 of 3, balance -12.50"
-LINES = [Line(text, f"line {number}") for number, text in enumerate(LOG, start=1)]
 GOOD = "Workers handled requests [1-19]. The database connection was lost after 30.5 s [20]."
 
 
@@ -103,182 +81,12 @@ def test_sentences_come_with_their_lines() -> None:
     assert "run.log" not in shown(asked), "equal content must give equal answers"
 
 
-CHECKED = [
-    # answer, sentence, cited, doubt
-    ("Connection lost [20].", "Connection lost.", ((20, 20),), ""),
-    ("Connection lost. [20]", "Connection lost.", ((20, 20),), ""),
-    ("- **Connection lost** [lines 20 to 21]", "Connection lost.", ((20, 21),), ""),
-    ("1. Connection lost (lines 20-21)", "Connection lost.", ((20, 21),), ""),
-    ("Requests and retry [1-3, 21]", "Requests and retry.", ((1, 3), (21, 21)), ""),
-    ("Requests and retry [3][L21]!", "Requests and retry!", ((3, 3), (21, 21)), ""),
-    ("As [20] tells, it was lost [21].", "As tells, it was lost.", ((20, 20), (21, 21)), ""),
-    ("1204 rows pending after 30.50 s [20].", "1204 rows pending after 30.50 s.", ((20, 20),), ""),
-    ("A balance of -12.5 or 12.5 [21].", "A balance of -12.5 or 12.5.", ((21, 21),), ""),
-    ("Connection lost 【20】", "Connection lost.", ((20, 20),), ""),
-    ("数据库连接丢失。[20]", "数据库连接丢失。", ((20, 20),), ""),
-    ("Connection lost.", "Connection lost.", (), "names no lines"),
-    ("Lost [61].", "Lost.", (), "names lines that do not exist (there are 60)"),
-    ("Lost [20, 61].", "Lost.", ((20, 20),), "names lines that do not exist (there are 60)"),
-    ("Lost [0].", "Lost.", (), "names lines that do not exist (there are 60)"),
-    ("Lost [21-20].", "Lost.", (), "names lines that do not exist (there are 60)"),
-    ("Lost after 31 s [20].", "Lost after 31 s.", ((20, 20),), "31 does not stand in these lines"),
-    ("Lost after 30 s [20].", "Lost after 30 s.", ((20, 20),), "30 does not stand in these lines"),
-    ("Lost after 30.5 s [21].", "Lost after 30.5 s.", ((21, 21),), "30.5 does not stand in these lines"),
-    ("It took -30.5 s [20].", "It took -30.5 s.", ((20, 20),), "-30.5 does not stand in these lines"),
-    (
-        "Bananas ripen quickly everywhere [20].",
-        "Bananas ripen quickly everywhere.",
-        ((20, 20),),
-        "has no word in common with these lines",
-    ),
-    ("x" * 700 + " [20]", "x" * 600 + "...", ((20, 20),), "is too long for a sentence"),
-]
-
-
-@pytest.mark.parametrize(("answer", "text", "cited", "doubt"), CHECKED, ids=range(len(CHECKED)))
-def test_sentences_are_checked_against_the_lines_they_name(
-    answer: str, text: str, cited: tuple[tuple[int, int], ...], doubt: str
-) -> None:
-    (sentence,) = read_answer(answer, LINES)
-    assert sentence == (text, cited, doubt)
-
-
-def test_answers_are_taken_apart_whatever_their_shape() -> None:
-    answer = (
-        "<think>Lost [1]?</think>Here is the summary:\n\n```\n## Requests\n- Requests came. [1-3] They were "
-        "handled. [4] [5-6]\n* Connection lost [20] Retry followed [21].\nConnection lost [20]\n```"
-    )
-    assert [(s.text, s.cited) for s in read_answer(answer, LINES)] == [
-        ("Requests.", ()),
-        ("Requests came.", ((1, 3),)),
-        ("They were handled.", ((4, 4), (5, 6))),
-        ("Connection lost.", ((20, 20),)),
-        ("Retry followed.", ((21, 21),)),
-    ]
-    cut = "Connection lost [20]. Then the wor"
-    assert [s.text for s in read_answer(cut, LINES, is_cut=True)] == ["Connection lost."]
-    assert len(read_answer(cut, LINES)) == 2
-    japanese = "接続が切れた[20]。再試行した。[21]"
-    assert [(s.text, s.cited, s.num_words) for s in read_answer(japanese, LINES)] == [
-        ("接続が切れた。", ((20, 20),), 4),
-        ("再試行した。", ((21, 21),), 3),
-    ]
-    for nothing in ("", "  \n", "[20]", "<think>never ends", "Summary:", "---", "1. 2. 3."):
-        assert read_answer(nothing, LINES) == []
-
-
-@given(st.text(st.sampled_from("ab .[]()-–,;19\n\tlines")))
-def test_any_answer_can_be_read(answer: str) -> None:
-    for sentence in read_answer(answer, LINES):
-        assert sentence.text
-        assert all(1 <= a <= b <= len(LINES) for a, b in sentence.cited)
-        assert sentence.cited or sentence.doubt
-
-
-@pytest.mark.parametrize(
-    "filler", [" ", "\n", "[", "[1", "[1 ", "1,", "111,", "9", "a ", ". ", "-", "[1-2] ."]
-)
-def test_endless_answers_are_read_at_once(filler: str) -> None:
-    """A pattern that goes back and forth would take minutes on these."""
-    read_answer(f"Lost {filler * 20_000} [20", LINES)
-    numbers_in(filler * 50_000)
-
-
-def test_a_sentence_said_twice_stands_once_with_the_lines_of_both() -> None:
-    first = read_answer("Requests came [1-3]. Requests came [9]. Retry came [21]. Retry came.", LINES)
-    assert [(s.text, s.cited, s.doubt) for s in first] == [
-        ("Requests came.", ((1, 3), (9, 9)), ""),
-        ("Retry came.", ((21, 21),), ""),
-    ]
-    second = read_answer("Lost [20]. Requests came [4-8]. Retry came [99].", LINES)
-    assert [[(s.text, s.cited) for s in group] for group in without_repetition([first, second])] == [
-        [("Requests came.", ((1, 9),)), ("Retry came.", ((21, 21),))],
-        [("Lost.", ((20, 20),))],
-    ]
-
-
-def test_numbers_are_compared_by_value() -> None:
-    assert {float(n) for n in numbers_in("-3.50 of 1,234 at 2024-01-05, 1e3, v1.2.3, x7")} == {
-        *(-3.5, 3.5, 1234.0, 1.0, 234.0, 2024.0, 1.0, 5.0, 1000.0, 1.2, 3.0, 7.0)
-    }
-
-
-def test_the_first_sentences_of_every_piece_go_before_the_second_ones() -> None:
-    groups = [read_answer("One two. Three four. Five six.", LINES), read_answer("Seven. Eight nine.", LINES)]
-    assert [s.text for s in shortened(groups, 5)] == ["One two.", "Three four.", "Seven."]
-    assert [s.text for s in shortened(groups, 3)] == ["One two.", "Seven."]
-    assert [s.text for s in shortened(groups, 0)] == ["One two."], "never nothing"
-
-
 def test_what_goes_beyond_the_words_is_left_out() -> None:
     with ChatServer([Reply("Workers handled many different requests here [1-9]. " * 3 + GOOD)]) as server:
         (found,) = summary(server, max_words=12)([part()])
     assert [s["text"] for s in found.data["sentences"]] == [
         "Workers handled many different requests here.",
         "Workers handled requests.",
-    ]
-
-
-def table() -> TableValue:
-    return TableValue(
-        columns=(
-            Column(name="price", dtype="float64", unit="EUR", missing=1, low=1.5, high=9.0, mean=4.25),
-            Column(name="city", dtype="string", top=(("Oslo", 2), ("Rome", 1))),
-        ),
-        num_rows=1000,
-        rows=((1.5, "Oslo"), (9.0, "Rome"), (None, "Oslo")),
-        row_numbers=(0, 7, 999),
-        notable=(NotableRow(row=7, reason="price is the highest (9.0)"),),
-    )
-
-
-def test_every_kind_of_part_has_lines_with_names() -> None:
-    def lines(value: Any) -> list[tuple[str, str]]:
-        return [
-            (line.place, line.text) for line in lines_of(Part(id="x", modality=Modality.TEXT, value=value))
-        ]
-
-    text = [("line 1", "a"), ("line 2", ""), ("line 3", "b")]
-    assert lines(TextValue(text="a\n\nb")) == text
-    assert lines(CodeValue(text="a\n\nb")) == text
-    assert lines(CellValue(index=0, cell_type="code", source="a\n\nb")) == text
-    assert lines(OutputValue(output_type="stream", text="a\n\nb")) == text
-    assert lines(table()) == [
-        ("column price", "column price (float64): unit EUR, missing 1, low 1.5, high 9.0, mean 4.25"),
-        ("column city", "column city (string): top Oslo (2), Rome (1)"),
-        ("row 0", "price=1.5, city=Oslo"),
-        ("row 7", "price=9.0, city=Rome  (price is the highest (9.0))"),
-        ("row 999", "city=Oslo"),
-    ]
-    data = {"orders": [{"id": 7, "note": "too\nlate"}, {}], "ok": None}
-    assert lines(StructuredValue(data=data)) == [
-        ("orders[0].id", "orders[0].id: 7"),
-        ("orders[0].note", "orders[0].note: too late"),
-        ("orders[1]", "orders[1]: {}"),
-        ("ok", "ok: null"),
-    ]
-    assert lines(StructuredValue(data="plain")) == [("line 1", "plain")]
-    sql = StructuredValue(data={"columns": ["a", "b"], "rows": [[1, 2], [3, None]]}, format="sql")
-    assert lines(sql) == [("row 0", "a=1, b=2"), ("row 1", "a=3")]
-    deep: Any = 1
-    for _ in range(5_000):
-        deep = [deep]
-    assert len(lines(StructuredValue.model_construct(data=deep))) == 1
-
-
-def test_long_lines_keep_their_number_and_blank_ones_are_not_sent() -> None:
-    lines = [Line("a" * 1300, "line 1"), Line(" ", "line 2"), Line("b ", "line 3")]
-    assert rows_of(lines) == [Row(1, "a" * 600), Row(1, "a" * 600), Row(1, "a" * 100), Row(3, "b")]
-    assert str(Row(3, "b")) == "3| b"
-
-
-def test_where_it_stands_in_words() -> None:
-    lines = lines_of(Part(id="x", modality=Modality.TABLE, value=table()))
-    assert [where(lines, a, b) for a, b in [(3, 3), (3, 5), (1, 2), (1, 4)]] == [
-        "row 0",
-        "rows 0-999",
-        "column price to column city",
-        "column price to row 7",
     ]
 
 

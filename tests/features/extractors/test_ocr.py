@@ -86,7 +86,7 @@ def test_pictures_without_text_have_none() -> None:
 
 
 @needs_tesseract
-def test_what_fails_is_told_per_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_told_per_picture() -> None:
     slow, broken = Ocr(OcrConfig(timeout_s=0.01)), Ocr()
     assert "timeout_s" in str(slow([picture_part(written(LINES, 22))])[0].unavailable)
     results = broken([picture_part(b"nonsense"), picture_part(written(LINES, 22))])

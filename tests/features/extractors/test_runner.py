@@ -1,5 +1,4 @@
 import asyncio
-import gc
 import os
 import pickle
 import subprocess
@@ -301,6 +300,14 @@ def test_the_event_loop_goes_on_while_an_extractor_works(make: Callable[..., Fea
     assert counting.calls == [["one"]]
 
 
+def test_without_extractors_nothing_is_started(make: Callable[..., FeatureRunner], tmp_path: Path) -> None:
+    runner, threads = make(), threading.active_count()
+    assert runner.run([text("a", "one")]) == asyncio.run(runner.arun([text("a", "one")]))
+    assert runner.run([text("a", "one")]).features == {"a": {}}
+    assert threading.active_count() == threads
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_time_out_and_a_cancellation_under_asyncio(make: Callable[..., FeatureRunner]) -> None:
     go = threading.Event()
     counting = Counting(before=standing(go))
@@ -407,7 +414,6 @@ def test_threads_end_with_the_runner(make: Callable[..., FeatureRunner]) -> None
             break
         time.sleep(0.02)
     assert not any(thread.name == "sensorium-ending" for thread in threading.enumerate())
-    gc.collect()
 
 
 def test_latencies_by_modality(make: Callable[..., FeatureRunner]) -> None:

@@ -1,6 +1,8 @@
 import threading
 import time
 
+import pytest
+
 from sensorium.features.extractors import worker as workers
 from sensorium.features.extractors.worker import Worker
 
@@ -80,7 +82,7 @@ def test_work_that_hangs_is_left_behind_and_counted_back() -> None:
     assert places._value == 1
 
 
-def test_threads_end_when_idle_or_closed(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_threads_end_when_idle_or_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = threading.Semaphore(0)
     worker = Worker("x", threading.Semaphore(1), ends.release)
     worker.submit(nothing)

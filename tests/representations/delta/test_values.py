@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from part_strategies import cells, png, tables
+from part_strategies import cells, tables
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
+from plain_files import png
 
 from sensorium.core import Modality
 from sensorium.observations.base import Part

@@ -11,6 +11,7 @@ from sensorium.observations.values import CellValue, OutputValue, StackTrace, Te
 from sensorium.representations.base import Document
 from sensorium.representations.config import CodeConfig, MultimodalConfig, NotebookConfig
 from sensorium.representations.layout.notebook import lay_out_cell, lay_out_output
+from sensorium.representations.scoring import worth
 
 
 def cell(source: str, **more: Any) -> Part:
@@ -107,12 +108,12 @@ def test_an_error_whose_text_does_not_name_it_is_named_first() -> None:
     assert document.segments[0].is_pinned
 
 
-def test_repetition_weighs_little_and_errors_much() -> None:
+def test_repetition_is_worth_little_and_errors_much() -> None:
     lines = [f"step {i}: loss {1 / (i + 1):.3f}" for i in range(50)]
     lines[30] = "WARNING: learning rate is large"
     lines[31] = "ERROR: nan in gradient"
     document = lay_out_output(output("\n".join(lines), stream="stdout"))
-    weights = [segment.weight for segment in document.segments]
+    weights = worth(document)
     assert weights[31] > weights[30] > weights[0] > weights[20]
     assert weights[20] < 0.5
     assert weights[49] > weights[20]

@@ -10,6 +10,7 @@ from sensorium.observations.values import CodeValue, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
 from sensorium.representations.layout.text import LONG_LINE, lay_out_messages, lay_out_text
+from sensorium.representations.scoring import worth
 
 
 def laid_out(text: str, **settings: str) -> Document:
@@ -65,7 +66,8 @@ def test_errors_of_a_log_are_pinned_and_noise_sinks() -> None:
     assert error.is_pinned
     assert document.segments[detail.parent or 0] is error
     assert error.weight > detail.weight > find(document, "tick 5").weight
-    assert find(document, "tick 0").weight > find(document, "tick 20").weight
+    worths = dict(zip(document.segments, worth(document), strict=True))
+    assert worths[find(document, "tick 0")] > worths[find(document, "tick 20")]
     assert sum(segment.is_pinned for segment in document.segments) == 1
 
 

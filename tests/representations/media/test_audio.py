@@ -16,7 +16,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import AudioValue, TextValue
 from sensorium.representations.base import Level, Variant
 from sensorium.representations.config import AudioConfig
-from sensorium.representations.media.audio import audio_document, audio_variants, duration_text
+from sensorium.representations.media.audio import audio_variants, duration_text
 
 RATE = 16_000
 COUNTER = PlainCounter()
@@ -102,14 +102,6 @@ def test_what_was_heard_is_told_in_the_order_of_time() -> None:
     assert 1.0 > native[1].retained > native[2].retained
     only_text = {"transcript": feature("transcript", text="hello")}
     assert text_of(audio_variants(part_of(), AudioConfig(), COUNTER, only_text)[0]).endswith("says: hello")
-
-
-def test_a_document_for_summaries_and_pages() -> None:
-    document = audio_document(part_of(), HEARD)
-    assert [s.place for s in document.segments] == ["0.0 s", "0.9 s", "1.2 s"]
-    assert document.segments[1].weight < document.segments[0].weight
-    assert document.title.startswith("sound, 2 s")
-    assert audio_document(part_of(), {}).segments[0].text == "nothing was heard in words"
 
 
 def test_where_nothing_was_heard_the_measures_and_the_reason_are_told() -> None:

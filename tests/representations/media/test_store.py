@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sensorium.core import ObservationError
-from sensorium.representations.media.cache import ByteCache
+from sensorium.core.byte_cache import ByteCache
 from sensorium.representations.media.store import MediaStore
 
 

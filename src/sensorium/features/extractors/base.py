@@ -45,7 +45,7 @@ class Features(BaseModel):
     unavailable: str | None = None
     """Why there is nothing (a time-out, a missing package or model); None when extraction worked."""
     seconds: float = 0.0
-    """Time extraction took, its share of a batch; 0 from the cache."""
+    """Time extraction took, its share of a batch, as the runner measured it; 0 from the cache."""
     is_cached: bool = False
 
 

@@ -4,12 +4,12 @@ import contextlib
 import functools
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sensorium.core import MissingDependencyError, require
+from sensorium.core.byte_cache import ByteCache
 
 _BUSY_S = 5.0
 """How long another process that is writing is waited for; then the entry is not kept. Reading never waits."""
@@ -29,10 +29,8 @@ class FeatureCache:
 
     def __init__(self, folder: Path | None, *, limit_bytes: int, memory_bytes: int) -> None:
         self.note = ""
-        self._folder, self._limit_bytes, self._memory_bytes = folder, limit_bytes, memory_bytes
-        self._entries: OrderedDict[str, bytes] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
+        self._folder, self._limit_bytes = folder, limit_bytes
+        self._memory: ByteCache[bytes] = ByteCache(memory_bytes, len)
         self._disk: Any = None
         self._disk_lock = threading.Lock()
 
@@ -40,27 +38,25 @@ class FeatureCache:
         """Those of the entries that are there."""
         found: dict[str, bytes] = {}
         absent = []
-        with self._lock:
-            for key in keys:
-                entry = self._entries.get(key)
-                if entry is None:
-                    absent.append(key)
-                else:
-                    self._entries.move_to_end(key)
-                    found[key] = entry
+        for key in keys:
+            entry = self._memory.get(key)
+            if entry is None:
+                absent.append(key)
+            else:
+                found[key] = entry
         if absent and (disk := self._opened()) is not None:
             with self._tolerant():
                 for key in absent:
                     entry = disk.get(key)
                     if isinstance(entry, bytes):
                         found[key] = entry
-                        self._remember(key, entry)
+                        self._memory.put(key, entry)
         return found
 
     def store(self, entries: Mapping[str, bytes]) -> None:
         """Keep entries, replacing what was there."""
         for key, entry in entries.items():
-            self._remember(key, entry)
+            self._memory.put(key, entry)
         if entries and (disk := self._opened()) is not None:
             with self._tolerant(), disk.transact(retry=False):
                 for key, entry in entries.items():
@@ -68,8 +64,7 @@ class FeatureCache:
 
     def forget(self, key: str) -> None:
         """Drop an entry that turned out to be damaged."""
-        with self._lock:
-            self._size -= len(self._entries.pop(key, b""))
+        self._memory.discard(key)
         if (disk := self._opened()) is not None:
             with self._tolerant():
                 disk.delete(key)
@@ -87,13 +82,6 @@ class FeatureCache:
                 with contextlib.suppress(sqlite3.Error, OSError):
                     self._disk.close()
                 self._disk = None
-
-    def _remember(self, key: str, entry: bytes) -> None:
-        with self._lock:
-            self._size += len(entry) - len(self._entries.pop(key, b""))
-            self._entries[key] = entry
-            while self._size > self._memory_bytes and self._entries:
-                self._size -= len(self._entries.popitem(last=False)[1])
 
     def _opened(self) -> Any:
         """The cache on disk; None when there is none."""

@@ -60,15 +60,7 @@ class CodeStructure:
     Source: T. McCabe, A Complexity Measure, 1976; measured by lizard.
     """
 
-    @property
-    def name(self) -> str:
-        """Key in configs and results."""
-        return "code_structure"
-
-    @property
-    def version(self) -> str:
-        """Changes when results could."""
-        return "1"
+    name, version = "code_structure", "1"
 
     def accepts(self, part: Part) -> bool:
         """Code parts and code cells."""
@@ -80,8 +72,12 @@ class CodeStructure:
         Raises:
             MissingDependencyError: lizard is not installed.
         """
-        require("lizard", extra="observe", purpose="measuring the complexity of code")
+        _lizard()
         return extract_each(self, parts, _structure)
+
+
+def _lizard() -> Any:
+    return require("lizard", extra="observe", purpose="measuring the complexity of code")
 
 
 def _structure(part: Part) -> Found:
@@ -135,9 +131,8 @@ def _measure(text: str, language: str | None) -> list[dict[str, Any]] | None:
     suffix = _SUFFIX.get(language or "")
     if suffix is None or len(text) > _MAX_MEASURED or _nesting(text) > _MAX_NESTING:
         return None
-    lizard = require("lizard", extra="observe", purpose="measuring the complexity of code")
     try:
-        found = lizard.analyze_file.analyze_source_code(f"code.{suffix}", text)
+        found = _lizard().analyze_file.analyze_source_code(f"code.{suffix}", text)
     except Exception:  # its readers raise whatever they stumble over in code that does not parse
         return None
     return [

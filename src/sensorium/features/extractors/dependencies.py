@@ -29,15 +29,7 @@ class Dependencies:
     the parts of an observation.
     """
 
-    @property
-    def name(self) -> str:
-        """Key in configs and results."""
-        return "dependencies"
-
-    @property
-    def version(self) -> str:
-        """Changes when results could."""
-        return "1"
+    name, version = "dependencies", "1"
 
     def accepts(self, part: Part) -> bool:
         """Code parts and code cells."""

@@ -77,7 +77,8 @@ class Detection:
             for one in objects
         ]
         if scene and statistics.kind == "photo":
-            summary = f"{scene} [{_light(statistics)}]"
+            colours = ", ".join(name for name, _ in statistics.colours[:3])
+            summary = f"{scene} [{statistics.light} photo, mostly {colours}]"
         elif scene:
             summary = f"a graphic that shows {scene}"
         elif statistics.kind == "photo":
@@ -94,9 +95,9 @@ class Detection:
         threshold = config.min_score if is_photo else max(config.min_score, config.min_score_graphic)
         rows = self._detect(picture)
         height, width = picture.shape[:2]
+        limits = np.array([width, height, width, height])
         found = []
         for _, number, score, *corners in rows[rows[:, 2] >= threshold].tolist():
-            limits = np.array([width, height, width, height])
             left, top, right, bottom = (
                 np.clip(np.rint(np.array(corners) * limits), 0, limits).astype(int).tolist()
             )
@@ -140,11 +141,6 @@ class Detection:
 
 def _opencv() -> Any:
     return require("cv2", extra="vision", purpose="object detection")
-
-
-def _light(statistics: PictureStatistics) -> str:
-    light = "dark" if statistics.brightness < 0.25 else "bright" if statistics.brightness > 0.75 else "medium"
-    return f"{light} photo, mostly {', '.join(name for name, _ in statistics.colours[:3])}"
 
 
 def _overlap(one: SeenObject, other: SeenObject) -> float:

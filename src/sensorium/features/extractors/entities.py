@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from sensorium.core import Config, FeatureError, MissingDependencyError, boundary, require
 from sensorium.features.extractors.base import Features
-from sensorium.features.extractors.model_stamp import model_stamp
+from sensorium.features.extractors.model_stamp import model_stamp, package_version
 from sensorium.features.extractors.relations import find_relations
 from sensorium.features.extractors.words import has_prose, prose_of
 from sensorium.features.models import find_model
@@ -54,8 +53,8 @@ class Entities:
     def version(self) -> str:
         """Model, version of spaCy, and limits."""
         model = self.config.model
-        parts = [_RULES, model_stamp(model), *map(_installed_version, ("spacy", model))]
-        return "-".join(filter(None, [*parts, str(self.config.max_chars)]))
+        packages = "-".join(map(package_version, ("spacy", model)))
+        return f"{_RULES}-{model_stamp(model)}-{packages}-{self.config.max_chars}"
 
     def accepts(self, part: Part) -> bool:
         """Whether the part holds running prose."""
@@ -103,13 +102,6 @@ class Entities:
                 )
             self._pipeline = spacy.load(found)
         return self._pipeline
-
-
-def _installed_version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except (metadata.PackageNotFoundError, ValueError):
-        return ""
 
 
 def _describe(document: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import functools
 import re
 import threading
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from sensorium.core import ConfigError, FeatureError, boundary, require
 from sensorium.features.extractors.audio_config import TranscriptConfig
 from sensorium.features.extractors.commands import plain_words
+from sensorium.features.extractors.model_stamp import package_version
 from sensorium.features.extractors.recognition import RATE_HZ, SpokenSegment, SpokenText
 
 _FRAMES_PER_S = 100
@@ -35,10 +35,7 @@ class GrammarRecogniser:
     @property
     def version(self) -> str:
         """Engine, whose model comes with it."""
-        try:
-            return f"pocketsphinx-{metadata.version('pocketsphinx')}"
-        except metadata.PackageNotFoundError:
-            return "pocketsphinx-none"
+        return f"pocketsphinx-{package_version('pocketsphinx')}"
 
     def recognise(self, waveform: NDArray[np.float32]) -> SpokenText:
         """See `Recogniser`; one segment, or none when no sentence of the grammar fits."""
@@ -102,5 +99,5 @@ def _grammar_words(grammar: str) -> list[str]:
     """Words of the sentences: what is left without header, comments, rule names, tags and weights."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*|\{[^}]*\}|/[\d.]+/", " ", grammar, flags=re.DOTALL)
     rules = text.split(";")
-    bodies = [body for rule in rules if "=" in rule for body in [rule.split("=", 1)[1]]]
+    bodies = [rule.split("=", 1)[1] for rule in rules if "=" in rule]
     return re.findall(r"[^\s()\[\]|*+<>]+", re.sub(r"<[^>]*>", " ", " ".join(bodies)))

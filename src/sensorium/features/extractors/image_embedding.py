@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -90,7 +89,6 @@ class ImageEmbedding:
             return _of_length_one(encoder.encode_texts(texts))
 
     def _batch(self, parts: Sequence[Part]) -> list[Features]:
-        start = time.perf_counter()
         pictures: dict[int, Image.Image] = {}
         reasons: dict[int, str] = {}
         for number, part in enumerate(parts):
@@ -105,7 +103,6 @@ class ImageEmbedding:
             with boundary(FeatureError, f"Model {self.config.model!r} failed on pictures"):
                 encoded = _of_length_one(self._loaded().encode_pictures(list(pictures.values())))
             vectors = dict(zip(pictures, encoded, strict=True))
-        seconds = (time.perf_counter() - start) / len(parts)
         return [
             Features(
                 part_id=part.id,
@@ -114,7 +111,6 @@ class ImageEmbedding:
                 vector=vectors.get(number),
                 data={"model": self.config.model, "dim": len(vectors[number])} if number in vectors else {},
                 unavailable=reasons.get(number),
-                seconds=seconds,
             )
             for number, part in enumerate(parts)
         ]

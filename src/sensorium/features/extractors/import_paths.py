@@ -63,23 +63,18 @@ def candidates(
 
 
 def _python(folder: str, module: str, names: tuple[str, ...], level: int) -> list[Candidate]:
-    parts = module.replace(".", "/") if module else ""
-    if level:
+    parts = module.replace(".", "/")
+    root, is_exact = parts, level > 0
+    if is_exact:
         base = folder
         for _ in range(level - 1):
             base = posixpath.dirname(base)
-        roots, is_exact = [posixpath.join(base, parts) if parts else base], True
-    else:
-        roots, is_exact = [parts], False
+        root = posixpath.join(base, parts) if parts else base
     found: list[Candidate] = []
-    for root in roots:
-        for name in names:
-            inside = posixpath.join(root, name)
-            found += [Candidate(f"{inside}.py", is_exact), Candidate(f"{inside}/__init__.py", is_exact)]
-        if root:
-            found += [Candidate(f"{root}.py", is_exact), Candidate(f"{root}/__init__.py", is_exact)]
-        elif is_exact:
-            found.append(Candidate("__init__.py", True))
+    for stem in (*(posixpath.join(root, name) for name in names), *([root] if root else ())):
+        found += [Candidate(f"{stem}.py", is_exact), Candidate(f"{stem}/__init__.py", is_exact)]
+    if is_exact and not root:
+        found.append(Candidate("__init__.py", True))
     if not level and "/" not in parts and parts:  # a script beside it
         found.insert(0, Candidate(posixpath.join(folder, f"{parts}.py"), True))
     return found

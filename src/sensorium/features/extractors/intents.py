@@ -120,7 +120,7 @@ class Intent(NamedTuple):
     share: float
     """Share of the sentences in which it was found, in (0, 1]."""
     evidence: str
-    """The first such sentence, shortened."""
+    """The first sentence in which it is that sure, shortened."""
 
 
 def sentences_of(text: str, *, limit: int = 400) -> list[str]:
@@ -142,15 +142,11 @@ def find_intents(sentences: list[str]) -> list[Intent]:
                 best[intent] = confidence
         for intent, confidence in (best or {REPORT: 0.5}).items():
             met.setdefault(intent, []).append((confidence, sentence))
-    found = [
-        Intent(
-            intent=intent,
-            confidence=max(confidence for confidence, _ in hits),
-            share=round(len(hits) / len(sentences), 4),
-            evidence=_short(next(sentence for sure, sentence in hits if sure == max(c for c, _ in hits))),
-        )
-        for intent, hits in met.items()
-    ]
+    found = []
+    for intent, hits in met.items():
+        confidence, evidence = max(hits, key=lambda hit: hit[0])
+        share = round(len(hits) / len(sentences), 4)
+        found.append(Intent(intent, confidence, share, _short(evidence)))
     return sorted(found, key=lambda intent: (-intent.confidence * (0.5 + intent.share), intent.intent))
 
 

@@ -1,6 +1,7 @@
-"""A short name for the weights behind a setting, found without loading them."""
+"""Short names for the weights and packages behind a setting, found without loading them."""
 
 import hashlib
+from importlib import metadata
 from pathlib import Path
 
 from sensorium.features.models import PACKAGED_MODELS
@@ -20,3 +21,11 @@ def model_stamp(name_or_path: str) -> str:
     if name_or_path in PACKAGED_MODELS:
         return PACKAGED_MODELS[name_or_path].sha256[:8]
     return hashlib.sha256(name_or_path.encode()).hexdigest()[:8]
+
+
+def package_version(distribution: str) -> str:
+    """Version of an installed distribution; ``none`` when there is none of this name."""
+    try:
+        return metadata.version(distribution)
+    except (metadata.PackageNotFoundError, ValueError):  # a path is no name
+        return "none"

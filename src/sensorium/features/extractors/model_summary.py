@@ -3,7 +3,6 @@
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from sensorium.features.extractors.summary_answer import PROMPT_DIGEST, Sentence
 from sensorium.features.extractors.summary_config import SummaryConfig
 from sensorium.features.extractors.summary_writer import SummaryWriter, Task, Written
 from sensorium.features.models import find_model
-from sensorium.llm.base import ChatModel
+from sensorium.llm.base import ChatModel, TokenCounter
 from sensorium.llm.client import OpenAIChatModel
 from sensorium.llm.tokens import build_counter
 from sensorium.observations.base import Part
@@ -40,6 +39,7 @@ class ModelSummary:
     def __init__(self, config: SummaryConfig | None = None, model: ChatModel | None = None) -> None:
         self.config = config or SummaryConfig()
         self._model = model
+        self._counter: TokenCounter | None = None
         self._lock = threading.Lock()
 
     @property
@@ -65,30 +65,22 @@ class ModelSummary:
             ConfigError: The model's key or vocabulary is not there.
             MissingDependencyError: A package that the client or the counter needs is not installed.
         """
-        model = self._built()
-        start = time.perf_counter()
+        model, counter = self._built()
         lines = [lines_of(part) for part in parts]
         are_long = [_is_long(one, self.config.min_chars) for one in lines]
-        counter = build_counter(self.config.tokens, find_model)
         tasks = [
             Task(_title(part), one)
             for part, one, is_long in zip(parts, lines, are_long, strict=True)
             if is_long
         ]
-
-        async def written() -> list[Written | str]:
-            return await SummaryWriter(model, counter, self.config).write_all(tasks)
-
-        answers = iter(run_blocking(written()) if tasks else [])
-        share_s = (time.perf_counter() - start) / max(1, len(parts))
+        writer = SummaryWriter(model, counter, self.config)
+        answers = iter(run_blocking(writer.write_all(tasks)) if tasks else [])
         return [
-            self._features(part, one, next(answers) if is_long else None, share_s)
+            self._features(part, one, next(answers) if is_long else None)
             for part, one, is_long in zip(parts, lines, are_long, strict=True)
         ]
 
-    def _features(
-        self, part: Part, lines: Sequence[Line], answer: Written | str | None, seconds: float
-    ) -> Features:
+    def _features(self, part: Part, lines: Sequence[Line], answer: Written | str | None) -> Features:
         data: dict[str, Any] = {}
         if isinstance(answer, Written):
             data = {
@@ -105,7 +97,6 @@ class ModelSummary:
             data=data,
             summary=data.get("text", ""),
             unavailable=answer if isinstance(answer, str) else None,
-            seconds=seconds,
         )
 
     @property
@@ -114,7 +105,7 @@ class ModelSummary:
             return self._model.model
         return self.config.model.model if self.config.model is not None else ""
 
-    def _built(self) -> ChatModel:
+    def _built(self) -> tuple[ChatModel, TokenCounter]:
         with self._lock:
             if self._model is None:
                 if self.config.model is None:
@@ -123,7 +114,9 @@ class ModelSummary:
                         "chat model: {base_url: http://localhost:8000/v1, model: NAME}"
                     )
                 self._model = OpenAIChatModel.from_config(self.config.model)
-            return self._model
+            if self._counter is None:
+                self._counter = build_counter(self.config.tokens, find_model)
+            return self._model, self._counter
 
 
 def _is_long(lines: Sequence[Line], min_chars: int) -> bool:

@@ -1,6 +1,5 @@
 """Extraction part by part: what fails in one part is told there, and the others go on."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -39,7 +38,6 @@ def extract_each(
     name, version = extractor.name, extractor.version
     results = []
     for part in parts:
-        start = time.perf_counter()
         try:
             found, reason = find(part), None
         except MissingDependencyError:
@@ -57,7 +55,6 @@ def extract_each(
                 data=found.data,
                 summary=found.summary,
                 unavailable=reason,
-                seconds=time.perf_counter() - start,
             )
         )
     return tuple(results)

@@ -1,8 +1,7 @@
 """Loaded vision models in torch: the packaged backbone, and whatever transformers can load."""
 
-import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from PIL import Image
 
 from sensorium.core import FeatureError, MissingDependencyError
 from sensorium.features.extractors.vision_backbone import IMAGE_SIDE, load_lite0
+from sensorium.features.text_encoder import quiet_loading
 
 
 class Lite0Encoder:
@@ -62,7 +62,7 @@ class TransformersEncoder:
         self._name, self._device = str(model), device
         is_local = isinstance(model, Path)
         try:
-            with _quiet(transformers):
+            with quiet_loading(transformers):
                 self._processor = transformers.AutoImageProcessor.from_pretrained(
                     model, backend="pil", local_files_only=is_local
                 )
@@ -114,7 +114,7 @@ class TransformersEncoder:
         if self._tokenizer is None:
             import transformers
 
-            with _quiet(transformers):
+            with quiet_loading(transformers):
                 self._tokenizer = transformers.AutoTokenizer.from_pretrained(
                     self._name, local_files_only=Path(self._name).is_dir()
                 )
@@ -147,16 +147,3 @@ def _no_text(model: str) -> FeatureError:
     return FeatureError(
         f"Model {model} cannot compare pictures with texts; set model to a CLIP, SigLIP or BLIP one."
     )
-
-
-@contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No progress bar while loading; the user's own setting comes back after it."""
-    logging = transformers.utils.logging
-    was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            logging.enable_progress_bar()

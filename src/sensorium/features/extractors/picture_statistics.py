@@ -57,6 +57,11 @@ class PictureStatistics(NamedTuple):
         return data | {"colours": [{"name": name, "share": share} for name, share in self.colours]}
 
     @property
+    def light(self) -> Literal["dark", "medium", "bright"]:
+        """The brightness in a word."""
+        return "dark" if self.brightness < 0.25 else "bright" if self.brightness > 0.75 else "medium"
+
+    @property
     def summary(self) -> str:
         """In a few words, e.g. ``a graphic, probably a chart or a document; bright; mostly white, blue``."""
         if self.kind == "blank":
@@ -68,13 +73,7 @@ class PictureStatistics(NamedTuple):
         )
         if self.chart_likeness >= 0.6:
             what = "a graphic, probably a chart or a document"
-        light = (
-            "dark"
-            if self.brightness < 0.25
-            else "bright"
-            if self.brightness > 0.75
-            else "of medium brightness"
-        )
+        light = "of medium brightness" if self.light == "medium" else self.light
         return f"{what}; {light}; mostly {', '.join(name for name, _ in self.colours)}"
 
 

@@ -145,6 +145,8 @@ class FeatureRunner:
 
     async def arun_many(self, observations: Sequence[Sequence[Part]]) -> list[FeatureReport]:
         """As `run_many`, without ever blocking the event loop."""
+        if not self._services:
+            return self._reports(observations, [])
         loop, pool = asyncio.get_running_loop(), self._lookup_pool()
         asking = pool.submit(self._ask, observations)
         try:

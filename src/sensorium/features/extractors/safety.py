@@ -1,7 +1,6 @@
 """Judges pictures before an agent sees them: the extractor around `ImageSafetyJudge`."""
 
 import threading
-import time
 from collections.abc import Sequence
 
 from sensorium.core import FeatureError
@@ -52,21 +51,19 @@ class Safety:
             MissingDependencyError: A package that the judge's client or counter needs is not installed.
         """
         judge = self._built()
-        start = time.perf_counter()
         found = [_data(part) for part in parts]
         verdicts = iter(judge.judge_many([data for data in found if data is not None]))
-        share_s = (time.perf_counter() - start) / max(1, len(parts))
-        results = []
+        version, results = self.version, []
         for part, data in zip(parts, found, strict=True):
             verdict = (
                 unjudged("there are no bytes of the picture, only its address")
                 if data is None
                 else next(verdicts)
             )
-            results.append(self._features(part, verdict, share_s, self.version))
+            results.append(self._features(part, verdict, version))
         return results
 
-    def _features(self, part: Part, verdict: Verdict, seconds: float, version: str) -> Features:
+    def _features(self, part: Part, verdict: Verdict, version: str) -> Features:
         is_judged = verdict.verdict != "unjudged"
         names = f" ({', '.join(verdict.categories)})" if verdict.categories else ""
         return Features(
@@ -76,7 +73,6 @@ class Safety:
             data=verdict.model_dump(mode="json", exclude={"latency_s", "is_cached"}),
             summary=f"{verdict.verdict}{names}: {verdict.reason}" if is_judged else "",
             unavailable=None if is_judged else verdict.reason,
-            seconds=seconds,
         )
 
     def _built(self) -> ImageSafetyJudge:

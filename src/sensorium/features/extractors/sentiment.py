@@ -2,16 +2,17 @@
 
 import threading
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sensorium.core import Config, FeatureError, boundary, require
+from sensorium.core import Config, require
 from sensorium.features.extractors.base import Features
 from sensorium.features.extractors.intents import find_intents, sentences_of
+from sensorium.features.extractors.model_stamp import package_version
+from sensorium.features.extractors.per_part import Found, extract_each
 from sensorium.features.extractors.words import has_prose, prose_of
 from sensorium.observations.base import Part
 from sensorium.observations.values import TextValue
@@ -52,46 +53,27 @@ class Sentiment:
     @property
     def version(self) -> str:
         """Rules, lexicon and limits."""
-        try:
-            lexicon = metadata.version("vaderSentiment")
-        except metadata.PackageNotFoundError:
-            lexicon = "none"
-        return f"{_RULES}-vader{lexicon}-{self.config.max_sentences}"
+        return f"{_RULES}-vader{package_version('vaderSentiment')}-{self.config.max_sentences}"
 
     def accepts(self, part: Part) -> bool:
         """Whether the part is text, a conversation or a markdown cell."""
         return has_prose(part) or isinstance(part.value, TextValue)
 
-    def __call__(self, parts: Sequence[Part]) -> list[Features]:
+    def __call__(self, parts: Sequence[Part]) -> Sequence[Features]:
         """Judge sentiment and intent.
 
         Raises:
             MissingDependencyError: vaderSentiment is not installed.
         """
-        analyser, version = self._loaded(), self.version
-        found = []
-        for part in parts:
-            text = prose_of(part)
-            sentences = sentences_of(
-                part.text or "" if text is None else text, limit=self.config.max_sentences
-            )
-            with boundary(FeatureError, "VADER failed"):
-                vector = _scores(analyser, sentences)
-            data = _describe(sentences, vector)
-            summary = ""
-            if sentences:
-                summary = f"{data['sentiment']} {data['intents'][0]['intent']}"
-            found.append(
-                Features(
-                    part_id=part.id,
-                    extractor=self.name,
-                    version=version,
-                    vector=vector,
-                    data=data,
-                    summary=summary,
-                )
-            )
-        return found
+        return extract_each(self, parts, self._find)
+
+    def _find(self, part: Part) -> Found:
+        text = prose_of(part)
+        sentences = sentences_of(part.text or "" if text is None else text, limit=self.config.max_sentences)
+        vector = _scores(self._loaded(), sentences)
+        data = _describe(sentences, vector)
+        summary = f"{data['sentiment']} {data['intents'][0]['intent']}" if sentences else ""
+        return Found(data, summary, vector)
 
     def _loaded(self) -> Any:
         with self._lock:

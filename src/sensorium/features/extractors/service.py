@@ -176,7 +176,7 @@ class ExtractorService:
     def _work(self, pending: Sequence[Pending]) -> None:
         """Compute what is still wanted; runs in the worker's thread and never raises."""
         with self._lock:
-            wanted = {t.key: t for t in pending if t.future.set_running_or_notify_cancel()}
+            wanted = {one.key: one for one in pending if one.future.set_running_or_notify_cancel()}
         outcomes: dict[str, Outcome] = {}
         try:
             if wanted:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sensorium.features.extractors.numbered_lines import Line
 from sensorium.llm.messages import Message, text_message
+from sensorium.llm.replies import without_thoughts
 
 _RULES = """\
 You summarise texts for someone who cannot see them, in plain sentences without headings or lists. Say only \
@@ -48,7 +49,6 @@ PROMPT_DIGEST = hashlib.sha256("\n".join(_WORDING).encode()).hexdigest()[:8]
 
 _LONGEST_ANSWER = 40_000
 _LONGEST_SENTENCE = 600
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _RANGE = r"(?:lines?|rows?|L)?\s*\d{1,9}(?:\s*(?:-|–|—|to)\s*L?\d{1,9})?"
 _LIST = rf"{_RANGE}(?:\s*(?:[,;&]|and)\s*{_RANGE})*"
 _CITATION = re.compile(rf"\[\s*{_LIST}\s*\]|\(\s*(?=lines?\b){_LIST}\s*\)", re.IGNORECASE)
@@ -125,7 +125,7 @@ def read_answer(answer: str, lines: Sequence[Line], *, is_cut: bool = False) -> 
     Returns:
         Sentences in their order, each once; empty when there is none.
     """
-    text = _THOUGHTS.sub(" ", answer[:_LONGEST_ANSWER]).replace("```", "\n").replace("**", "")
+    text = without_thoughts(answer[:_LONGEST_ANSWER]).replace("```", "\n").replace("**", "")
     text = text.translate(_BRACKETS)
     text = _BREAKS.sub("\n", _BLANKS.sub(" ", text))  # so that no pattern meets a long run of them
     text = _STOP_BEFORE.sub(r" \2\1 ", text)

@@ -86,7 +86,7 @@ class EfficientNetLite0(nn.Module):
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = SamePadConv(channels, FEATURES, 1, bias=False)
         self._bn1 = nn.BatchNorm2d(FEATURES, eps=_EPS)
-        self._fc = nn.Linear(FEATURES, 1000)
+        self._fc = nn.Linear(FEATURES, 1000)  # not used, but among the weights
 
     def forward(self, pictures: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1280"]:
         """Mean over positions of the last features."""
@@ -95,11 +95,6 @@ class EfficientNetLite0(nn.Module):
             x = block(x)
         x = functional.relu6(self._bn1(self._conv_head(x)))
         return x.mean(dim=(2, 3))
-
-    def classify(self, features: Float[Tensor, "b 1280"]) -> Float[Tensor, "b 1000"]:
-        """Logits of ImageNet's classes."""
-        logits: Tensor = self._fc(features)
-        return logits
 
 
 def load_lite0(path: Any, device: str) -> EfficientNetLite0:

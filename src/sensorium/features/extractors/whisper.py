@@ -1,7 +1,6 @@
 """Whisper through faster-whisper."""
 
 import threading
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from sensorium.core import FeatureError, MissingDependencyError, boundary, require
 from sensorium.features.extractors.audio_config import TranscriptConfig
-from sensorium.features.extractors.model_stamp import model_stamp
+from sensorium.features.extractors.model_stamp import model_stamp, package_version
 from sensorium.features.extractors.recognition import RATE_HZ, SpokenSegment, SpokenText
 from sensorium.features.models import PACKAGED_MODELS, find_model
 
@@ -35,7 +34,7 @@ class WhisperRecogniser:
     @property
     def version(self) -> str:
         """Engine and weights."""
-        return f"whisper-{_package_version('faster-whisper')}-{model_stamp(self._config.model)}"
+        return f"whisper-{package_version('faster-whisper')}-{model_stamp(self._config.model)}"
 
     def recognise(self, waveform: NDArray[np.float32]) -> SpokenText:
         """See `Recogniser`."""
@@ -92,10 +91,3 @@ _COMPUTE_TYPES = {"cpu": "int8", "cuda": "float16"}
 
 def _packaged() -> str:
     return ", ".join(name for name, model in PACKAGED_MODELS.items() if model.marker == "model.bin")
-
-
-def _package_version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "none"

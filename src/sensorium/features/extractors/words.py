@@ -6,7 +6,6 @@ import re
 from sensorium.observations.base import Part
 from sensorium.observations.values import (
     CellValue,
-    CodeValue,
     MessagesValue,
     ProblemValue,
     StackTrace,
@@ -69,10 +68,8 @@ def prose_of(part: Part) -> str | None:
 
 def has_words(part: Part) -> bool:
     """Whether `words_of` finds something; puts nothing together."""
-    value = part.value
-    return part.text is not None or isinstance(
-        value, MessagesValue | StructuredValue | TableValue | ProblemValue | CodeValue
-    )
+    kinds = MessagesValue | StructuredValue | TableValue | ProblemValue
+    return part.text is not None or isinstance(part.value, kinds)
 
 
 def has_prose(part: Part) -> bool:

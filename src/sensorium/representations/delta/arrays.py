@@ -61,12 +61,12 @@ def apply_array(old: ArrayValue, delta: ArrayDelta) -> ArrayValue:
     return apply_fields(old, delta.fields, {"data": items.tobytes()})
 
 
-def changed_numbers(old: ArrayValue, new: ArrayValue) -> int | None:
-    """How many numbers of an array differ; None when they cannot be compared one by one."""
+def changed_places(old: ArrayValue, new: ArrayValue) -> NDArray[np.intp] | None:
+    """Where numbers of an array differ, (N, dimensions); None when they cannot be compared one by one."""
     before, after = _items(old), _items(new)
     if before is None or after is None or old.dtype != new.dtype or before.shape != after.shape:
         return None
-    return int((before != after).any(axis=-1).sum())
+    return np.argwhere((before != after).any(axis=-1))
 
 
 def _items(value: ArrayValue) -> Items | None:

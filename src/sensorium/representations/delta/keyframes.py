@@ -106,22 +106,14 @@ class DeltaEncoder:
             packet = KeyframePacket(
                 sequence=state.sequence, observation=observation, digest=observation_digest(observation)
             )
-        self._state = EncoderState(
-            keyframe_every=state.keyframe_every,
-            max_share=state.max_share,
-            sequence=state.sequence + 1,
-            deltas=state.deltas + 1 if isinstance(packet, DeltaPacket) else 0,
-            last=observation,
-        )
+        deltas = state.deltas + 1 if isinstance(packet, DeltaPacket) else 0
+        now = {"sequence": state.sequence + 1, "deltas": deltas, "last": observation}
+        self._state = state.model_copy(update=now)
         return packet
 
     def request_keyframe(self) -> None:
         """Make the next packet a keyframe: the decoder has lost track."""
-        self._state = EncoderState(
-            keyframe_every=self._state.keyframe_every,
-            max_share=self._state.max_share,
-            sequence=self._state.sequence,
-        )
+        self._state = self._state.model_copy(update={"deltas": 0, "last": None})
 
     def _num_bytes(self, observation: Observation) -> int:
         """Size of the observation as JSON, nearly; values are measured once, as long as they stay."""

@@ -30,7 +30,8 @@ def pair_parts(old: Sequence[Part], new: Sequence[Part]) -> dict[int, int]:
         [(part.id, key) for part, key in zip(old, keys_old, strict=True)],
         [(part.id, key) for part, key in zip(new, keys_new, strict=True)],
     )
-    _take(pairs, blocks, 0, 0)
+    for i, j, length in blocks:
+        pairs.update((j + step, i + step) for step in range(length))
     ids_old, ids_new = {part.id for part in old}, {part.id for part in new}
 
     def may_be(i: int, j: int) -> bool:
@@ -52,11 +53,6 @@ def pair_parts(old: Sequence[Part], new: Sequence[Part]) -> dict[int, int]:
             pairs[j] = by_id.pop(part.id)
     _pair_places(pairs, old, new)
     return pairs
-
-
-def _take(pairs: dict[int, int], blocks: Sequence[tuple[int, int, int]], i0: int, j0: int) -> None:
-    for i, j, length in blocks:
-        pairs.update((j0 + j + step, i0 + i + step) for step in range(length))
 
 
 def _pair_moved(

@@ -54,7 +54,7 @@ def apply_delta(old: Part, delta: PartDelta) -> Part:
         )
     value = old.value if delta.change is None else _applied(old, delta.change)
     envelope = delta.envelope or envelope_of(old)
-    new = old if value is old.value and delta.envelope is None else _part(value, envelope)
+    new = old if value is old.value and delta.envelope is None else Part(value=value, **dict(envelope))
     if new.digest != delta.new_digest:
         raise ObservationError(
             f"The change of part {old.id!r} gives the state {new.digest} instead of {delta.new_digest}: it "
@@ -92,24 +92,7 @@ def is_same_number(old: float | None, new: float | None) -> bool:
 
 def envelope_of(part: Part) -> Envelope:
     """Everything of a part but its value."""
-    return Envelope(
-        id=part.id,
-        modality=part.modality,
-        timestamp_s=part.timestamp_s,
-        importance=part.importance,
-        notes=part.notes,
-    )
-
-
-def _part(value: AnyValue, envelope: Envelope) -> Part:
-    return Part(
-        id=envelope.id,
-        modality=envelope.modality,
-        value=value,
-        timestamp_s=envelope.timestamp_s,
-        importance=envelope.importance,
-        notes=envelope.notes,
-    )
+    return Envelope.model_validate(part, from_attributes=True)
 
 
 def _smaller(old: AnyValue, new: AnyValue) -> AnyDelta:

@@ -1,10 +1,10 @@
 """A change of a part as an agent reads it."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
+from sensorium.observations.array import array_of
 from sensorium.observations.base import Part
 from sensorium.observations.values import (
     AnyValue,
@@ -24,13 +24,14 @@ from sensorium.observations.values import (
     Value,
 )
 from sensorium.representations.base import Document, Segment
-from sensorium.representations.delta.arrays import changed_numbers
-from sensorium.representations.delta.base import PartDelta
+from sensorium.representations.delta.arrays import changed_places
+from sensorium.representations.delta.base import AnyDelta, PartDelta
 from sensorium.representations.delta.fields import plain, same
 from sensorium.representations.delta.images import changed_rectangles
-from sensorium.representations.delta.render_data import data_changes, seen, shown
+from sensorium.representations.delta.render_data import clipped, data_changes, seen, shown
 from sensorium.representations.delta.render_table import table_changes
 from sensorium.representations.delta.render_text import quoted, text_changes
+from sensorium.representations.layout.code_state import describe_frame
 
 _TEXT_FIELD = {TextValue: "text", CodeValue: "text", CellValue: "source", OutputValue: "text"}
 _MAX_NUMBERS = 20
@@ -58,7 +59,7 @@ def render_delta(delta: PartDelta, old: Part, new: Part, *, since: int | None = 
     summary = ""
     segments: list[Segment] = []
     if delta.change is not None:
-        summary, segments = _value(old.value, new.value)
+        summary, segments = _value(old.value, new.value, delta.change)
     if old.notes != new.notes:
         segments.extend(_came_and_went("note", old.notes, new.notes))
     if not same(old.importance, new.importance) and not segments:
@@ -78,18 +79,18 @@ def tells_all(old: Part, new: Part) -> bool:
         return False
     match old.value, new.value:
         case ArrayValue() as before, ArrayValue() as after:
-            number = 0 if before.data == after.data else changed_numbers(before, after)
-            return number is not None and number <= _MAX_NUMBERS
+            places = () if before.data == after.data else changed_places(before, after)
+            return places is not None and len(places) <= _MAX_NUMBERS
         case _:
             return new.value.kind not in ("image", "audio")
 
 
-def _value(old: AnyValue, new: AnyValue) -> Told:
+def _value(old: AnyValue, new: AnyValue, change: AnyDelta) -> Told:
     match old, new:
         case ((TextValue() | CellValue() | OutputValue() | CodeValue()), _) if type(old) is type(new):
             return _text_value(old, new)
         case TableValue(), TableValue():
-            return table_changes(old, new)
+            return table_changes(old, new, change)
         case ImageValue(), ImageValue():
             return _image(old, new)
         case ArrayValue(), ArrayValue():
@@ -209,17 +210,7 @@ def _stack(old: StackTrace | None, new: StackTrace | None, *, with_frames: bool 
         text = f"exception now {new.type}: {new.message}"
         first = Segment(text, 3.0, is_pinned=len(text) <= _PINNED_CHARS)
     frames = new.frames if with_frames and (old is None or old.frames != new.frames) else ()
-    return [
-        first,
-        *(
-            Segment(
-                f"  {frame.file}:{frame.line or '?'}{f' in {frame.function}' if frame.function else ''}"
-                f"{f': {frame.code}' if frame.code else ''}",
-                1.0,
-            )
-            for frame in frames
-        ),
-    ]
+    return [first, *(Segment(describe_frame(frame), 1.0) for frame in frames)]
 
 
 def _variables(old: dict[str, str], new: dict[str, str]) -> list[Segment]:
@@ -230,17 +221,13 @@ def _variables(old: dict[str, str], new: dict[str, str]) -> list[Segment]:
         if name not in old:
             segments.append(Segment(f"new variable {name} = {value}", 1.0))
         elif old[name] != value:
-            segments.append(Segment(f"variable {name}: {_seen_text(old[name])} -> {value}", 1.2))
+            segments.append(Segment(f"variable {name}: {clipped(old[name])} -> {value}", 1.2))
     return segments
-
-
-def _seen_text(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:40]}...{text[-15:]}"
 
 
 def _came_and_went(what: str, old: Sequence[str], new: Sequence[str]) -> list[Segment]:
     came, went = Counter(new) - Counter(old), Counter(old) - Counter(new)
-    segments = [Segment(f"- {what}: {_seen_text(text)}", 0.5) for text in went.elements()]
+    segments = [Segment(f"- {what}: {clipped(text)}", 0.5) for text in went.elements()]
     segments.extend(Segment(f"+ {what}: {text}", 0.8) for text in came.elements())
     return segments or (
         [] if list(old) == list(new) else [Segment(f"{what}s now: {quoted(', '.join(new))}", 0.3)]
@@ -274,20 +261,17 @@ def _array(old: ArrayValue, new: ArrayValue) -> Told:
     others = _fields(old, new, frozenset({"data"}))
     if old.data == new.data:
         return "", others
-    number = changed_numbers(old, new)
-    if number is None or old.data is None or new.data is None:
+    places = changed_places(old, new)
+    if places is None:
         return "other numbers", others
-    summary = f"{number:,} of {int(np.prod(new.shape)):,} numbers"
+    summary = f"{len(places):,} of {math.prod(new.shape):,} numbers"
     try:
-        kind = np.dtype(new.dtype).newbyteorder("<")
-        before = np.frombuffer(old.data, kind).reshape(old.shape)
-        after = np.frombuffer(new.data, kind).reshape(new.shape)
+        before, after = array_of(old), array_of(new)
     except (TypeError, ValueError):
+        before = after = None
+    if before is None or after is None:
         return summary, others
-    width = kind.itemsize
-    bytes_differ = np.frombuffer(old.data, np.uint8) != np.frombuffer(new.data, np.uint8)
-    places = np.argwhere(bytes_differ.reshape(*new.shape, width).any(axis=-1))
-    if number <= _MAX_NUMBERS:
+    if len(places) <= _MAX_NUMBERS:
         told = [
             Segment(f"{place}: {before[tuple(place)]!s} -> {after[tuple(place)]!s}", place=str(place))
             for place in places.tolist()

@@ -33,7 +33,11 @@ def shown(value: Any) -> str:
 
 def seen(value: Any) -> str:
     """A value that the agent has seen, shortened."""
-    text = shown(value)
+    return clipped(shown(value))
+
+
+def clipped(text: str) -> str:
+    """The ends of a text that the agent has seen."""
     return text if len(text) <= _MAX_SEEN else f"{text[: _MAX_SEEN - 20]}...{text[-15:]}"
 
 

@@ -5,15 +5,15 @@ from itertools import groupby
 
 from sensorium.observations.values import Column, TableValue
 from sensorium.representations.base import Segment
-from sensorium.representations.delta.base import TableDelta
+from sensorium.representations.delta.base import AnyDelta, TableDelta
 from sensorium.representations.delta.fields import plain, unwrap
 from sensorium.representations.delta.render_data import data_changes, seen, shown
 from sensorium.representations.delta.tables import kept_rows, table_delta
 
 
-def table_changes(old: TableValue, new: TableValue) -> tuple[str, list[Segment]]:
+def table_changes(old: TableValue, new: TableValue, change: AnyDelta) -> tuple[str, list[Segment]]:
     """What changed in a table: a summary of a few words, and a segment per row, column or measure."""
-    delta = table_delta(old, new)
+    delta = change if isinstance(change, TableDelta) else table_delta(old, new)
     if not isinstance(delta, TableDelta):
         segments = [
             segment

@@ -12,6 +12,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import ArrayValue, ProprioValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TableConfig
+from sensorium.representations.layout.typed import value_of
 
 _PER_LINE = 12
 """Numbers on one line."""
@@ -28,9 +29,7 @@ def lay_out_array(part: Part, config: TableConfig = TableConfig()) -> Document:
         part: A part with an `ArrayValue`.
         config: `max_rows`: lines of numbers at most.
     """
-    value = part.value
-    if not isinstance(value, ArrayValue):
-        raise TypeError(f"lay_out_array got a part of kind {value.kind!r}; it lays out arrays")
+    value = value_of(part, ArrayValue, "arrays")
     shape = "x".join(map(str, value.shape)) or "one element"
     kind = "depth picture" if part.modality is Modality.DEPTH else "array"
     unit = f", {value.unit}" if value.unit else ""
@@ -54,9 +53,7 @@ def lay_out_proprio(part: Part, config: TableConfig = TableConfig()) -> Document
         part: A part with a `ProprioValue`.
         config: Not needed: a body has few values.
     """
-    value = part.value
-    if not isinstance(value, ProprioValue):
-        raise TypeError(f"lay_out_proprio got a part of kind {value.kind!r}; it lays out proprioception")
+    value = value_of(part, ProprioValue, "proprioception")
     units = value.units or ("",) * len(value.names)
     segments = [
         Segment(f"{name} = {_number(number)}{f' {unit}' if unit else ''}", 1.0, name)

@@ -10,6 +10,7 @@ from sensorium.representations.config import CodeConfig
 from sensorium.representations.layout.code_lines import indent_of, is_brace_language, is_signature, weight_of
 from sensorium.representations.layout.code_state import state_after, state_before
 from sensorium.representations.layout.code_window import anchors_of, window_of
+from sensorium.representations.layout.typed import value_of
 
 _PINNED_CHARS = 300
 _MAX_SIGNATURE = 12
@@ -33,9 +34,7 @@ def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
         The document. Signatures and imports weigh most and signatures are the parents of their bodies; the
         cursor's line, faults, the exception and failed tests are pinned.
     """
-    value = part.value
-    if not isinstance(value, CodeValue):
-        raise TypeError(f"lay_out_code got a part of kind {value.kind!r}; it lays out code")
+    value = value_of(part, CodeValue, "code")
     return code_document(value, config or CodeConfig())
 
 
@@ -91,7 +90,6 @@ class _Body:
         self.telling = {fault.line for fault in value.faults[:5]}.union(anchors_of(value).stack)
         self.near = _nearness(self.telling)
         self.has_anchors = bool(self.near or value.cursor_line is not None)
-        self.seen: set[str] = set()
 
     def segments(self, start: int) -> list[Segment]:
         """Segments; parents count from `start`."""
@@ -185,7 +183,7 @@ class _Body:
 
     def _segment(self, block: list[_Line], is_signature: bool, parent: int | None) -> Segment:
         number, text = block[0]
-        weight = 3.0 if is_signature else weight_of(text, self.seen)
+        weight = 3.0 if is_signature else weight_of(text)
         if len(block) > 1:
             text = "\n".join([self._numbered(line, written) for line, written in block])
         elif self.width:

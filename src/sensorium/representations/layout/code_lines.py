@@ -85,34 +85,18 @@ def is_signature(text: str, is_brace: bool) -> bool:
     return ending in "{),>" and bool(_ARROW.match(text) or _METHOD.match(text) or _C_FUNCTION.match(text))
 
 
-def weight_of(text: str, seen: set[str]) -> float:
-    """Weight of a line that is no signature.
-
-    Args:
-        text: The line, not blank.
-        seen: Lines that were met before, without indentation; a repeated one weighs half. It is added to.
-    """
-    weight, bare = _own_weight(text)
-    if bare is None:
-        return weight
-    if bare in seen:
-        return weight * 0.5
-    seen.add(bare)
-    return weight
-
-
 @lru_cache(maxsize=65_536)
-def _own_weight(text: str) -> tuple[float, str | None]:
-    """Weight of a line by itself, and the line without indentation if repeating it makes it worth less."""
+def weight_of(text: str) -> float:
+    """Weight of a line that is no signature and not blank."""
     words = text[:_LOOK].split()
     first = words[0]
     if len(words) <= 3 and len(text) <= _LOOK and _CLOSING.match(text):
-        return 0.2, None
+        return 0.2
     if first in _IMPORT_WORDS and _IMPORT.match(text[:_LOOK]):
-        return 1.4, None
+        return 1.4
     if first[0] in "@#[" and _DECORATOR.match(text[:_LOOK]):
-        return 1.3, None
+        return 1.3
     is_telling = not _TELLING.isdisjoint(words)
     if first[0] in "#/*-;%" and _COMMENT.match(text[:_LOOK]):
-        return 1.2 if is_telling else 0.5, None
-    return 1.4 if is_telling else 1.1 if text[:1] not in " \t" else 1.0, text.strip()
+        return 1.2 if is_telling else 0.5
+    return 1.4 if is_telling else 1.1 if text[:1] not in " \t" else 1.0

@@ -33,11 +33,7 @@ def state_after(value: CodeValue) -> list[Segment]:
     """What is told after the code: variables and tools. Parents count from its own first segment."""
     segments: list[Segment] = []
     if value.variables:
-        used = {
-            word
-            for fault in (value.stack.message if value.stack else "",)
-            for word in re.findall(r"\w+", fault)
-        }
+        used = re.findall(r"\w+", value.stack.message) if value.stack else ()
         near = _words_near(value)
         segments.append(Segment("variables:", 1.5, "variables"))
         for name, shown in value.variables.items():
@@ -79,12 +75,8 @@ def lay_out_stack(stack: StackTrace, *, start: int = 0) -> list[Segment]:
         segments.append(Segment(more, 2.0, "exception", start))
     own = [i for i, frame in enumerate(stack.frames) if not _LIBRARY.search(frame.file)]
     pinned = {*own[-_MAX_PINNED_FRAMES:], len(stack.frames) - 1}
-    seen: Counter[tuple[str, int | None]] = Counter()
     for index, frame in enumerate(stack.frames):
-        seen[(frame.file, frame.line)] += 1
         weight = 3.0 if index in pinned else 2.0 if index in own else 0.8
-        if seen[(frame.file, frame.line)] > 2:
-            weight *= 0.2
         text = describe_frame(frame)
         is_pinned = index in pinned and len(text) <= _PINNED_CHARS
         segments.append(Segment(text, weight, f"frame {index}", start, is_pinned))

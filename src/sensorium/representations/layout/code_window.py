@@ -1,5 +1,6 @@
 """Which lines of a long file are shown: those around the cursor, faults and stack frames."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -96,11 +97,4 @@ def _next(position: int, step: int, chosen: set[int], count: int) -> int:
 
 def _position(numbers: Sequence[int], line: int) -> int:
     """Position of a line, or of the last one before it."""
-    low, high = 0, len(numbers)
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] <= line:
-            low = middle + 1
-        else:
-            high = middle
-    return max(0, low - 1)
+    return max(0, bisect_right(numbers, line) - 1)

@@ -10,6 +10,8 @@ from sensorium.representations.config import MultimodalConfig, NotebookConfig
 from sensorium.representations.layout.code import code_document
 from sensorium.representations.layout.output_lines import Line, weigh_printed, weigh_traceback
 from sensorium.representations.layout.text import text_document
+from sensorium.representations.layout.typed import value_of
+from sensorium.representations.scoring import worth
 
 _PINNED_CHARS = 300
 _LONG_LINE = 2_000
@@ -24,9 +26,7 @@ def lay_out_cell(part: Part, config: MultimodalConfig = _ALL) -> Document:
         part: A part with a `CellValue`.
         config: `code.max_lines` and `code.include_comments` hold for code cells, `text.max_chars` for others.
     """
-    value = part.value
-    if not isinstance(value, CellValue):
-        raise TypeError(f"lay_out_cell got a part of kind {value.kind!r}; it lays out notebook cells")
+    value = value_of(part, CellValue, "notebook cells")
     if value.cell_type != "code":
         kind: TextFormat = "markdown" if value.cell_type == "markdown" else "plain"
         document = text_document(value.source, kind, config.text)
@@ -46,11 +46,9 @@ def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Doc
 
     Returns:
         The document. The line with the exception and the line of the last own frame are pinned; errors,
-        warnings and results weigh most, lines that repeat earlier ones but for their numbers least.
+        warnings and results weigh most.
     """
-    value = part.value
-    if not isinstance(value, OutputValue):
-        raise TypeError(f"lay_out_output got a part of kind {value.kind!r}; it lays out outputs of cells")
+    value = value_of(part, OutputValue, "outputs of cells")
     texts = _divided(value.text.split("\n")) if value.text else []
     lines = weigh_printed(texts) if value.error is None else weigh_traceback(texts, value.error)
     segments: list[Segment] = []
@@ -97,14 +95,15 @@ def _gap(first: int, end: int, max_lines: int) -> Segment:
 
 
 def _kept(lines: Sequence[Line], max_lines: int) -> Sequence[int]:
-    """Lines within the limit: a quarter from the beginning, half from the end, the weightiest between."""
+    """Lines within the limit: a quarter from the beginning, half from the end, the worthiest between."""
     count = len(lines)
     if count <= max_lines:
         return range(count)
     tail = max(1, max_lines // 2)
     head = min(max_lines - tail, max_lines // 4)
     chosen = {*range(head), *range(count - tail, count)}
-    between = sorted(range(head, count - tail), key=lambda i: (not lines[i].is_pinned, -lines[i].weight, i))
+    worths = worth(Document("", tuple(Segment(line.text, line.weight) for line in lines)))
+    between = sorted(range(head, count - tail), key=lambda i: (not lines[i].is_pinned, -worths[i], i))
     chosen.update(between[: max_lines - len(chosen)])
     return sorted(chosen)
 

@@ -11,7 +11,6 @@ _BAD = re.compile(
 )
 _WARNING = re.compile(r"\bwarn(?:ing)?s?\b|Warning\b|\bdeprecated\b", re.I)
 _RESULT = re.compile(r"[:=]\s*[-+]?[\d.]+|\b\d+(?:\.\d+)?\s?%")
-_NUMBERS = re.compile(r"\d+")
 _RULE = re.compile(r"\s*[-=_*#~+|. ]{4,}\s*$")
 _RULES = frozenset("-=_*#~+|.")
 _HEAD = re.compile(
@@ -30,7 +29,7 @@ class Line(NamedTuple):
 
 
 def weigh_printed(texts: Sequence[str]) -> list[Line]:
-    """Weigh lines that were printed: errors 3, warnings 2, results 1.4, repetition 0.2, rules 0.1."""
+    """Weigh lines that were printed: errors 3, warnings 2, results 1.4, rules 0.1."""
     weigh = _Weigher("\n".join(texts))
     count = len(texts)
     lines: list[Line] = []
@@ -48,7 +47,6 @@ class _Weigher:
     """Weighs line after line; what the whole text does not contain is not looked for in its lines."""
 
     def __init__(self, text: str) -> None:
-        self._seen: dict[str, int] = {}
         self._has_bad = _BAD.search(text) is not None
         self._has_warning = _WARNING.search(text) is not None
         self._has_result = _RESULT.search(text) is not None
@@ -59,16 +57,13 @@ class _Weigher:
             return 0.05
         if bare[0] in _RULES and _RULE.match(text):
             return 0.1
-        template = _NUMBERS.sub("0", bare)
-        times = self._seen[template] = self._seen.get(template, 0) + 1
-        weight = 1.0
         if self._has_bad and _BAD.search(text):
-            weight = 3.0
-        elif self._has_warning and _WARNING.search(text):
-            weight = 2.0
-        elif self._has_result and _RESULT.search(text):
-            weight = 1.4
-        return weight if times == 1 else weight * (0.5 if times == 2 else 0.2)
+            return 3.0
+        if self._has_warning and _WARNING.search(text):
+            return 2.0
+        if self._has_result and _RESULT.search(text):
+            return 1.4
+        return 1.0
 
 
 def weigh_traceback(texts: Sequence[str], error: StackTrace) -> list[Line]:

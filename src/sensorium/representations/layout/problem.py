@@ -4,6 +4,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import ProblemValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
+from sensorium.representations.layout.typed import value_of
 
 
 def lay_out_problem(part: Part, config: TextConfig | None = None) -> Document:
@@ -13,9 +14,7 @@ def lay_out_problem(part: Part, config: TextConfig | None = None) -> Document:
         part: A part with a `ProblemValue`.
         config: Not needed: a problem is always short.
     """
-    value = part.value
-    if not isinstance(value, ProblemValue):
-        raise TypeError(f"lay_out_problem got a part of kind {value.kind!r}; it lays out problems")
+    value = value_of(part, ProblemValue, "problems")
     place = f" ({value.where})" if value.where and value.where != part.id else ""
     mend = f" To mend: {value.mend.rstrip('. ')}." if value.mend else ""
     text = f"Could not be read: {value.what.rstrip('. ')}{place}.{mend}"

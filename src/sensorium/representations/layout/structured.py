@@ -6,7 +6,6 @@ names stand once.
 
 import json
 import re
-from collections import Counter
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -14,6 +13,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import FieldNote, StructuredValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
+from sensorium.representations.layout.typed import value_of
 
 ONE_LINE = 160
 """Characters up to which an object or list is written on one line."""
@@ -44,9 +44,7 @@ def lay_out_structured(part: Part, config: TextConfig | None = None) -> Document
         are pinned; extremes, errors, names and the first and last records weigh more; nothing and emptiness
         less.
     """
-    value = part.value
-    if not isinstance(value, StructuredValue):
-        raise TypeError(f"lay_out_structured got a part of kind {value.kind!r}; it lays out structured data")
+    value = value_of(part, StructuredValue, "structured data")
     writer = _Writer(value, (config or TextConfig()).max_chars)
     writer.write()
     return Document(title=f"{value.format}, {_size(value)}", segments=tuple(writer.segments), unit="lines")
@@ -111,7 +109,6 @@ class _Writer:
             (self.extremes.get(key), _name_weight(name) > 2.0)
             for key, name in zip(keys, columns, strict=True)
         ]
-        seen: Counter[tuple[Any, ...]] = Counter()
         for number, row in enumerate(rows):
             cells = [_cell(cell) for cell in row]
             weight = 1.5 if number in (0, len(rows) - 1) else 0.8
@@ -120,10 +117,6 @@ class _Writer:
                     weight += 0.8
                 if is_error and cell:
                     weight += 1.0
-            line = tuple(cells)
-            seen[line] += 1
-            if seen[line] > 1:
-                weight *= 0.3
             if (
                 self._add(indent + " | ".join(cells), weight, f"{path or 'row'} {number}".strip(), head)
                 is None

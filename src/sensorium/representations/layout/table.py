@@ -7,6 +7,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import Cell, Column, TableValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TableConfig
+from sensorium.representations.layout.typed import value_of
 
 _WIDE = 40
 """Columns from which on a table is wide: columns are grouped, rows divided."""
@@ -30,9 +31,7 @@ def lay_out_table(part: Part, config: TableConfig = TableConfig()) -> Document:
         The document: notes, a line per column (per group of like columns in tables of more than 40), the
         pinned names of the columns, and a line per row, numbered as in the source.
     """
-    value = part.value
-    if not isinstance(value, TableValue):
-        raise TypeError(f"lay_out_table got a part of kind {value.kind!r}; it lays out tables")
+    value = value_of(part, TableValue, "tables")
     if len(value.row_numbers) != len(value.rows):  # not numbered, or wrongly
         value = value.model_copy(update={"row_numbers": tuple(range(len(value.rows)))})
     segments = [Segment(_clean(f"note: {note}"), 2.0, "notes") for note in part.notes]

@@ -10,6 +10,7 @@ from sensorium.observations.text import TextFormat
 from sensorium.observations.values import MessagesValue, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
+from sensorium.representations.layout.typed import value_of
 
 LONG_LINE = 400
 """Characters from which a line is divided at the ends of its sentences."""
@@ -51,7 +52,6 @@ _LEVEL_WEIGHT = {
     "FATAL": 5.0,
     "PANIC": 5.0,
 }
-_DIGITS = re.compile(r"[0-9]+")
 _SAYS_ANYTHING = re.compile(r"[^\W_]")
 _HAS_FACT = re.compile(r"[\d=:→\"'`]|\b[A-Z]{2,}\b")
 _TAGS = re.compile(r"<[^>]*>")
@@ -79,11 +79,9 @@ def lay_out_text(part: Part, config: TextConfig | None = None) -> Document:
 
     Returns:
         The document. Joined, its segments are the text, apart from long lines, which are broken between
-        sentences. Weights: errors high and pinned, headings high and parents of what follows, repetition low.
+        sentences. Weights: errors high and pinned, headings high and parents of what follows.
     """
-    value = part.value
-    if not isinstance(value, TextValue):
-        raise TypeError(f"lay_out_text got a part of kind {value.kind!r}; it lays out text")
+    value = value_of(part, TextValue, "text")
     return text_document(value.text, value.format, config or TextConfig())
 
 
@@ -104,9 +102,7 @@ def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
 
     Instructions (system, developer) and the last turns weigh most; the last words of the user are pinned.
     """
-    value = part.value
-    if not isinstance(value, MessagesValue):
-        raise TypeError(f"lay_out_messages got a part of kind {value.kind!r}; it lays out messages")
+    value = value_of(part, MessagesValue, "messages")
     segments: list[Segment] = []
     count = len(value.turns)
     last_user = max((i for i, turn in enumerate(value.turns) if turn.role == "user"), default=-1)
@@ -164,25 +160,11 @@ def _sentences(line: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-@lru_cache(maxsize=65_536)
-def _without_digits(text: str) -> str:
-    return _DIGITS.sub("", text)
-
-
-def _novelty(text: str, seen: dict[str, int]) -> float:
-    """1 for a line that is met for the first time (numbers aside), less for each repetition."""
-    shape = _without_digits(text)
-    times = seen.get(shape, 0)
-    seen[shape] = times + 1
-    return 1.0 if times == 0 else max(0.1, 0.6 / times)
-
-
 def _plain(blocks: list[_Block]) -> list[Segment]:
     segments: list[Segment] = []
-    seen: dict[str, int] = {}
     last = len(blocks) - 1
     for index, block in enumerate(blocks):
-        weight = _prose_weight(block.text) * _novelty(block.text, seen)
+        weight = _prose_weight(block.text)
         if index == 0:
             weight *= 1.5
         elif index == last:
@@ -209,7 +191,6 @@ def _prose_weight(text: str) -> float:
 
 def _markdown(blocks: list[_Block]) -> list[Segment]:
     segments: list[Segment] = []
-    seen: dict[str, int] = {}
     headings: list[tuple[int, int]] = []  # level, position
     fence: str | None = None
     for index, block in enumerate(blocks):
@@ -228,7 +209,7 @@ def _markdown(blocks: list[_Block]) -> list[Segment]:
             headings.append((level, index))
             segments.append(Segment(text, 3.0 - 0.3 * level, place, parent))
             continue
-        weight = _prose_weight(text) * _novelty(text, seen)
+        weight = _prose_weight(text)
         if index and blocks[index - 1].text.startswith("#"):
             weight *= 1.3  # what a section is about stands in its first sentence
         segments.append(Segment(text, weight, place, headings[-1][1] if headings else None))
@@ -238,7 +219,6 @@ def _markdown(blocks: list[_Block]) -> list[Segment]:
 def _log(blocks: list[_Block]) -> list[Segment]:
     """Levels decide; lines without a level belong to the entry above them (a trace, a dump)."""
     segments: list[Segment] = []
-    seen: dict[str, int] = {}
     entry: int | None = None
     current = 1.0
     for index, block in enumerate(blocks):
@@ -247,10 +227,10 @@ def _log(blocks: list[_Block]) -> list[Segment]:
         if begins or entry is None:
             entry = index
             current = _LEVEL_WEIGHT.get(match[1], 1.0) if match else 2.5 if _is_strong(block.text) else 1.0
-            weight, parent = current * _novelty(block.text, seen), None
+            weight, parent = current, None
         else:
             is_detail = _FRAME.match(block.text) is not None
-            weight, parent = current * (0.5 if is_detail else 0.8) * _novelty(block.text, seen), entry
+            weight, parent = current * (0.5 if is_detail else 0.8), entry
             if not is_detail and _is_strong(block.text):
                 weight = max(weight, 3.0)
         segments.append(Segment(block.text, weight, f"line {block.line}", parent))
@@ -275,7 +255,6 @@ def _pin(segments: list[Segment], *, at_least: float) -> list[Segment]:
 def _traceback(blocks: list[_Block]) -> list[Segment]:
     """Frames with their line of code; frames in the user's own files weigh more than those of libraries."""
     segments: list[Segment] = []
-    seen: dict[str, int] = {}
     frame: int | None = None
     frames = [i for i, block in enumerate(blocks) if _FRAME.match(block.text)]
     last_frame = frames[-1] if frames else -1
@@ -286,7 +265,6 @@ def _traceback(blocks: list[_Block]) -> list[Segment]:
         if _FRAME.match(text):
             frame = index
             weight = 1.0 if _LIBRARY.search(text) else 2.5
-            weight *= _novelty(text, {} if index >= last_own else seen)
             pinned = index == last_own and len(text) <= _PINNED_CHARS
             segments.append(
                 Segment(text, weight + 1.5 * (index in (last_own, last_frame)), place, None, pinned)
@@ -310,7 +288,6 @@ def _traceback(blocks: list[_Block]) -> list[Segment]:
 
 def _html(blocks: list[_Block]) -> list[Segment]:
     segments: list[Segment] = []
-    seen: dict[str, int] = {}
     skipped: str | None = None
     for block in blocks:
         lowered = block.text.lower()
@@ -324,11 +301,7 @@ def _html(blocks: list[_Block]) -> list[Segment]:
         elif not words:
             weight = 0.2
         else:
-            weight = (
-                _prose_weight(words)
-                * _novelty(words, seen)
-                * (2.0 if re.search(r"<(?:h[1-6]|title)\b", lowered) else 1.0)
-            )
+            weight = _prose_weight(words) * (2.0 if re.search(r"<(?:h[1-6]|title)\b", lowered) else 1.0)
         segments.append(Segment(block.text, weight, f"line {block.line}"))
     return segments
 

@@ -12,7 +12,7 @@ from sensorium.llm.messages import AnyBlock, AudioBlock, TextBlock
 from sensorium.observations.audio import decode_samples, encode_wav
 from sensorium.observations.base import Part
 from sensorium.observations.values import AudioValue
-from sensorium.representations.base import Document, Level, Segment, Variant
+from sensorium.representations.base import Level, Variant
 from sensorium.representations.config import AudioConfig
 
 HEARD_RETAINED = 0.7
@@ -42,7 +42,9 @@ def audio_variants(
         part: One with an `AudioValue`.
         config: Limits and encoding.
         counter: Counts sounds by its model's rule.
-        features: Extractor -> what it found in this sound.
+        features: ``transcript`` with data ``{"text", "segments": [{"start_s", "end_s", "text"}]}`` and
+            ``sound_events`` with ``{"events": [{"start_s", "end_s", "label", "loudness_dbfs"}]}``, each where
+            there is one. Entries of another form are left out.
 
     Returns:
         At least one variant, the most telling first.
@@ -50,7 +52,9 @@ def audio_variants(
     Raises:
         TypeError: The part is no sound.
     """
-    value = _sound(part)
+    value = part.value
+    if not isinstance(value, AudioValue):
+        raise TypeError(f"{part.id} is {value.kind}, not a sound.")
     variants: list[Variant] = []
     problem = ""
     if config.encoding == "native":
@@ -58,42 +62,22 @@ def audio_variants(
             variants.append(_waveform(value, config, counter))
         except (ObservationError, MissingDependencyError) as error:
             problem = str(error)
-    segments = _heard(features)
+    heard = _heard(features)
     line = "; ".join([describe_sound(value), *part.notes])
-    if segments:
-        text = "\n".join([line, *(segment.text for segment in segments)])
+    if heard:
+        text = "\n".join([line, *heard])
         has_words = bool(_spoken(features))
         level = Level.SUMMARY if variants else Level.FULL
         share = 1.0 if level is Level.FULL else HEARD_RETAINED if has_words else EVENTS_RETAINED
         why = "transcript and events" if has_words else "sound events; no words were heard"
         variants.append(Variant(level, (TextBlock(text=text),), counter.text(text), share, why))
-    reason = problem or ("" if segments else _why_nothing_heard(features))
+    reason = problem or ("" if heard else _why_nothing_heard(features))
     line += f". {reason}" if reason else ""
     why = f"length and loudness only{f'; {reason}' if reason else ''}"
     variants.append(
         Variant(Level.SUMMARY, (TextBlock(text=line),), counter.text(line), MEASURES_RETAINED, why)
     )
     return variants
-
-
-def audio_document(part: Part, features: Mapping[str, Features]) -> Document:
-    """Lay a sound out as text: a segment per utterance and per sound event, in time order.
-
-    Args:
-        part: One with an `AudioValue`.
-        features: ``transcript`` with data ``{"text", "segments": [{"start_s", "end_s", "text"}]}`` and
-            ``sound_events`` with ``{"events": [{"start_s", "end_s", "label", "loudness_dbfs"}]}``, each where
-            there is one. Entries of another form are left out.
-
-    Returns:
-        A document whose title is the line of measures; a single segment says that nothing was heard.
-
-    Raises:
-        TypeError: The part is no sound.
-    """
-    value = _sound(part)
-    segments = _heard(features) or (Segment("nothing was heard in words", 0.0),)
-    return Document(title=describe_sound(value), segments=segments, unit="utterances and sounds")
 
 
 def describe_sound(value: AudioValue) -> str:
@@ -125,12 +109,6 @@ def duration_text(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d} h"
 
 
-def _sound(part: Part) -> AudioValue:
-    if not isinstance(part.value, AudioValue):
-        raise TypeError(f"{part.id} is {part.value.kind}, not a sound.")
-    return part.value
-
-
 def _waveform(value: AudioValue, config: AudioConfig, counter: TokenCounter) -> Variant:
     samples = decode_samples(value, max_seconds=config.max_seconds)
     if not len(samples):
@@ -159,7 +137,7 @@ def _data(features: Mapping[str, Features], name: str) -> dict[str, Any]:
     return {} if found is None or found.unavailable is not None else found.data
 
 
-def _heard(features: Mapping[str, Features]) -> tuple[Segment, ...]:
+def _heard(features: Mapping[str, Features]) -> list[str]:
     """Utterances and sound events in time order."""
     timed = _spoken(features)
     for entry in _entries(_data(features, "sound_events"), "events"):
@@ -167,22 +145,20 @@ def _heard(features: Mapping[str, Features]) -> tuple[Segment, ...]:
         if label:
             loudness = entry.get("loudness_dbfs")
             level = f" ({loudness:.0f} dBFS)" if isinstance(loudness, int | float) else ""
-            text = f"{_stretch(entry)} sound: {label}{level}"
-            timed.append((_number(entry, "start_s"), Segment(text, 0.5, _place(entry))))
-    return tuple(segment for _, segment in sorted(timed, key=lambda pair: pair[0]))
+            timed.append((_number(entry, "start_s"), f"{_stretch(entry)} sound: {label}{level}"))
+    return [text for _, text in sorted(timed, key=lambda pair: pair[0])]
 
 
-def _spoken(features: Mapping[str, Features]) -> list[tuple[float, Segment]]:
+def _spoken(features: Mapping[str, Features]) -> list[tuple[float, str]]:
     """Utterances with the time at which they begin."""
     transcript = _data(features, "transcript")
     timed = []
     for entry in _entries(transcript, "segments"):
         text = str(entry.get("text", "")).strip()
         if text:
-            segment = Segment(f"{_stretch(entry)} says: {text}", 1.0, _place(entry))
-            timed.append((_number(entry, "start_s"), segment))
+            timed.append((_number(entry, "start_s"), f"{_stretch(entry)} says: {text}"))
     whole = str(transcript.get("text") or "").strip()
-    return timed if timed or not whole else [(0.0, Segment(f"says: {whole}"))]
+    return timed if timed or not whole else [(0.0, f"says: {whole}")]
 
 
 def _why_nothing_heard(features: Mapping[str, Features]) -> str:
@@ -202,7 +178,3 @@ def _number(entry: Mapping[str, Any], key: str) -> float:
 
 def _stretch(entry: Mapping[str, Any]) -> str:
     return f"[{_number(entry, 'start_s'):.1f}-{_number(entry, 'end_s'):.1f} s]"
-
-
-def _place(entry: Mapping[str, Any]) -> str:
-    return f"{_number(entry, 'start_s'):.1f} s"

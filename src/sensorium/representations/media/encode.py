@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 from PIL import Image
 
 from sensorium.core import ObservationError
+from sensorium.core.byte_cache import ByteCache
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.pixels import decode, open_picture, silence, standardise
 from sensorium.observations.values import ImageValue
-from sensorium.representations.media.cache import ByteCache
 
 Mime = Literal["image/png", "image/jpeg", "image/webp"]
 

@@ -96,21 +96,15 @@ def image_variants(
     Raises:
         TypeError: The part is no picture.
     """
-    value = part.value
-    if not isinstance(value, ImageValue):
-        raise TypeError(f"{part.id} is {value.kind}, not a picture.")
+    value = _image_of(part)
     description, read = words_of_picture(part, features or {})
     if config.encoding == "words":
         return [_told(part, description, read, counter, "")]
-    line = line_beside(description, read)
     try:
         shown = _shown(value, config, serve, _Useful(counter, compression_ratio))
-    except MissingDependencyError as error:
-        return [_told(part, description, read, counter, f"cannot be encoded: {error}")]
-    except ObservationError as error:
-        return [_told(part, description, read, counter, str(error))]
     except Exception as error:  # bytes that were not read by `read_image` may break any decoder
-        return [_told(part, description, read, counter, f"cannot be shown: {type(error).__name__}: {error}")]
+        return [_told(part, description, read, counter, _problem(error))]
+    line = line_beside(description, read)
     variants = [_picture(Level.FULL, shown[0], line, counter, 1.0)]
     side = max(shown[0].width, shown[0].height)
     least = compression_ratio * variants[0].tokens
@@ -147,9 +141,7 @@ def crop(part: Part, region: tuple[int, int, int, int]) -> Part:
     from sensorium.observations.pixels import encode, pixel_hash
     from sensorium.representations.media.encode import open_value
 
-    value = part.value
-    if not isinstance(value, ImageValue):
-        raise TypeError(f"{part.id} is {value.kind}, not a picture.")
+    value = _image_of(part)
     picture = open_value(value)
     left, top = max(region[0], 0), max(region[1], 0)
     right, bottom = min(region[2], picture.width), min(region[3], picture.height)
@@ -171,6 +163,23 @@ def crop(part: Part, region: tuple[int, int, int, int]) -> Part:
     note = f"pixels {left}-{right} x {top}-{bottom} of {picture.width}x{picture.height}"
     name = f"{part.id}/region-{left}-{top}-{right}-{bottom}"
     return part.model_copy(update={"id": name, "value": piece, "notes": (*part.notes, note)})
+
+
+def _image_of(part: Part) -> ImageValue:
+    if not isinstance(part.value, ImageValue):
+        raise TypeError(f"{part.id} is {part.value.kind}, not a picture.")
+    return part.value
+
+
+def _problem(error: Exception) -> str:
+    """Why a picture cannot be shown."""
+    match error:
+        case MissingDependencyError():
+            return f"cannot be encoded: {error}"
+        case ObservationError():
+            return str(error)
+        case _:
+            return f"cannot be shown: {type(error).__name__}: {error}"
 
 
 def _shown(value: ImageValue, config: ImageConfig, serve: Serve | None, useful: _Useful) -> list[_Shown]:

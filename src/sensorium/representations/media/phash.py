@@ -1,14 +1,13 @@
 """A fingerprint of how a picture looks: near-duplicates have nearly the same bits."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sensorium.core.byte_cache import ByteCache
 from sensorium.observations.values import ImageValue
-from sensorium.representations.media.cache import ByteCache
 
 SIDE = 32
 """Pixels of the grey square that is looked at."""
@@ -43,7 +42,9 @@ def phash(image: ImageValue | NDArray[Any]) -> int:
         Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010), section 3.2.
     """
     if not isinstance(image, ImageValue):
-        return _hash_pixels(image)
+        from PIL import Image
+
+        return _hash_picture(Image.fromarray(np.ascontiguousarray(image)))
     known = None if image.sha256 is None else _cache.get(image.sha256)
     if known is None:
         from sensorium.representations.media.encode import open_value
@@ -57,27 +58,6 @@ def phash(image: ImageValue | NDArray[Any]) -> int:
 def phash_distance(first: int, second: int) -> int:
     """Number of bits in which two fingerprints differ, 0-64."""
     return (first ^ second).bit_count()
-
-
-def phash_distances(first: Sequence[int], second: Sequence[int]) -> NDArray[np.int64]:
-    """Distance of each fingerprint to each other.
-
-    Args:
-        first: N fingerprints.
-        second: M fingerprints.
-
-    Returns:
-        (N, M), 0-64.
-    """
-    rows, columns = np.array(first, np.uint64), np.array(second, np.uint64)
-    distances: NDArray[np.int64] = np.bitwise_count(rows[:, None] ^ columns[None, :]).astype(np.int64)
-    return distances
-
-
-def _hash_pixels(pixels: NDArray[Any]) -> int:
-    from PIL import Image
-
-    return _hash_picture(Image.fromarray(np.ascontiguousarray(pixels)))
 
 
 def _hash_picture(picture: Any) -> int:

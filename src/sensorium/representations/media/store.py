@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from sensorium.core.byte_cache import ByteCache
 from sensorium.core.errors import ObservationError
 from sensorium.core.files import atomic_write_bytes
-from sensorium.representations.media.cache import ByteCache
 
 _ENDINGS = {
     "image/png": "png",

@@ -1,10 +1,10 @@
 """Documents of parts that were met before: most of what an agent sees is as it was one step ago."""
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import cached_property
 
+from sensorium.core.byte_cache import ByteCache
 from sensorium.llm.base import TokenCounter
 from sensorium.observations.base import Part
 from sensorium.representations.base import Document
@@ -30,6 +30,12 @@ class Measured:
         self._counter = counter
 
     @cached_property
+    def num_bytes(self) -> int:
+        """Memory it takes, about."""
+        segments = self.document.segments
+        return sum([len(segment.text) for segment in segments]) + _SEGMENT_BYTES * (1 + len(segments))
+
+    @cached_property
     def costs(self) -> list[int]:
         """Tokens of every segment, with its line end."""
         count = self._counter.text
@@ -49,10 +55,8 @@ class Measured:
         return tokens
 
 
-class Shelf:
-    """Lays parts out and keeps the documents, those that were not asked for longest go first.
-
-    It may be used by several threads at once.
+class DocumentCache:
+    """Lays parts out and keeps the documents; those that were not asked for longest go first. Thread-safe.
 
     Args:
         config: Limits of the layouts.
@@ -65,21 +69,23 @@ class Shelf:
     ) -> None:
         self.counter = counter
         self._config, self._limit = config, limit_bytes
-        self._kept: OrderedDict[Hashable, tuple[Measured, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+        self._kept = ByteCache[Measured](limit_bytes, lambda measured: measured.num_bytes)
 
-    def __reduce__(self) -> tuple[type["Shelf"], tuple[MultimodalConfig, TokenCounter, int]]:
+    def __reduce__(self) -> tuple[type["DocumentCache"], tuple[MultimodalConfig, TokenCounter, int]]:
         """It travels to other processes empty."""
         return type(self), (self._config, self.counter, self._limit)
 
     def lay_out(self, part: Part) -> Measured | None:
         """A part as text; None for pictures and sounds."""
+        if part.value.kind in ("image", "audio"):
+            return None
 
-        def make() -> Document | None:
-            return lay_out(part, self._config)
+        def make() -> Document:
+            document = lay_out(part, self._config)
+            assert document is not None
+            return document
 
-        return self._found(_key(part), make) if part.value.kind not in ("image", "audio") else None
+        return self._found(_key(part), make)
 
     def joined(self, parts: tuple[Part, ...], make: Callable[[], Document]) -> Measured:
         """A document made of those of several parts, or of one and its notes.
@@ -88,29 +94,14 @@ class Shelf:
             parts: They, and the last pieces of their ids, decide what it is.
             make: Makes it.
         """
-        key = tuple((_key(part), part.id.rpartition("/")[2]) for part in parts)
-        found = self._found(key, make)
-        assert found is not None
-        return found
+        return self._found(tuple((_key(part), part.id.rpartition("/")[2]) for part in parts), make)
 
-    def _found(self, key: Hashable, make: Callable[[], Document | None]) -> Measured | None:
-        with self._lock:
-            known = self._kept.get(key)
-            if known is not None:
-                self._kept.move_to_end(key)
-                return known[0]
-        document = make()
-        if document is None:
-            return None
-        measured = Measured(document, self.counter)
-        size = sum([len(segment.text) for segment in document.segments])
-        size += _SEGMENT_BYTES * (1 + len(document.segments))
-        if size <= self._limit // 4:
-            with self._lock:
-                self._bytes += size - self._kept.pop(key, (measured, 0))[1]
-                self._kept[key] = measured, size
-                while self._bytes > self._limit:
-                    self._bytes -= self._kept.popitem(last=False)[1][1]
+    def _found(self, key: Hashable, make: Callable[[], Document]) -> Measured:
+        measured = self._kept.get(key)
+        if measured is None:
+            measured = Measured(make(), self.counter)
+            if measured.num_bytes <= self._limit // 4:
+                self._kept.put(key, measured)
         return measured
 
 

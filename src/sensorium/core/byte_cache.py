@@ -35,6 +35,12 @@ class ByteCache(Generic[ValueT]):
                 self._values.move_to_end(key)
             return value
 
+    def discard(self, key: Hashable) -> None:
+        """Let go of what was put under `key`, if anything."""
+        with self._lock:
+            if key in self._values:
+                self.num_bytes -= self._size_of(self._values.pop(key))
+
     def put(self, key: Hashable, value: ValueT) -> None:
         """Keep `value`, and let go of what was used longest ago until the limit is met."""
         size = self._size_of(value)

@@ -8,10 +8,10 @@ from sensorium.llm.estimate import EstimateCounter
 from sensorium.observations.base import Part
 from sensorium.observations.values import ImageValue, ProblemValue, TextValue
 from sensorium.representations.config import MultimodalConfig
+from sensorium.representations.documents import DocumentCache
 from sensorium.representations.layout.dispatch import lay_out
 from sensorium.representations.pipeline import ObservationPipeline
 from sensorium.representations.scoring import worth
-from sensorium.representations.shelf import Shelf
 
 CONFIG, COUNTER = MultimodalConfig(), EstimateCounter(EstimateConfig())
 
@@ -21,8 +21,9 @@ def text_part(text: str, part_id: str = "note", **more: object) -> Part:
 
 
 def test_equal_content_is_laid_out_once():
-    shelf = Shelf(CONFIG, COUNTER)
-    first, again = shelf.lay_out(text_part("one\ntwo")), shelf.lay_out(text_part("one\ntwo", "elsewhere"))
+    documents = DocumentCache(CONFIG, COUNTER)
+    first = documents.lay_out(text_part("one\ntwo"))
+    again = documents.lay_out(text_part("one\ntwo", "elsewhere"))
     assert first is again
     assert first is not None
     assert first.document == lay_out(text_part("one\ntwo"), CONFIG)
@@ -31,18 +32,18 @@ def test_equal_content_is_laid_out_once():
 
 
 def test_other_content_or_notes_are_another_document():
-    shelf = Shelf(CONFIG, COUNTER)
-    first = shelf.lay_out(text_part("one"))
-    assert shelf.lay_out(text_part("two")) is not first
-    assert shelf.lay_out(text_part("one", notes=("cut",))) is not first
+    documents = DocumentCache(CONFIG, COUNTER)
+    first = documents.lay_out(text_part("one"))
+    assert documents.lay_out(text_part("two")) is not first
+    assert documents.lay_out(text_part("one", notes=("cut",))) is not first
 
 
 def test_a_problem_is_told_with_the_place_it_is_at():
-    shelf = Shelf(CONFIG, COUNTER)
+    documents = DocumentCache(CONFIG, COUNTER)
     value = ProblemValue(what="it is empty", where="b.txt")
     texts = []
     for part_id in ("a.txt", "b.txt"):
-        measured = shelf.lay_out(Part(id=part_id, modality=Modality.TEXT, value=value))
+        measured = documents.lay_out(Part(id=part_id, modality=Modality.TEXT, value=value))
         assert measured is not None
         texts.append(measured.document.segments[0].text)
     assert "b.txt" in texts[0]
@@ -51,19 +52,19 @@ def test_a_problem_is_told_with_the_place_it_is_at():
 
 def test_pictures_have_no_document():
     picture = Part(id="p", modality=Modality.IMAGE, value=ImageValue(url="https://example.org/a.png"))
-    assert Shelf(CONFIG, COUNTER).lay_out(picture) is None
+    assert DocumentCache(CONFIG, COUNTER).lay_out(picture) is None
 
 
 def test_memory_is_bounded_and_what_was_used_last_stays():
-    shelf = Shelf(CONFIG, COUNTER, limit_bytes=10_000)
+    documents = DocumentCache(CONFIG, COUNTER, limit_bytes=10_000)
     parts = [text_part(f"number {i} " + "x" * 300) for i in range(40)]
-    kept = [shelf.lay_out(part) for part in parts[:2]]
+    kept = [documents.lay_out(part) for part in parts[:2]]
     for part in parts[2:]:
-        shelf.lay_out(part)
-        assert shelf.lay_out(parts[0]) is kept[0]
-    assert shelf.lay_out(parts[1]) is not kept[1]
+        documents.lay_out(part)
+        assert documents.lay_out(parts[0]) is kept[0]
+    assert documents.lay_out(parts[1]) is not kept[1]
     large = text_part("\n".join(f"line {i}" for i in range(100)))
-    assert shelf.lay_out(large) is not shelf.lay_out(large)
+    assert documents.lay_out(large) is not documents.lay_out(large)
 
 
 def test_a_pipeline_that_has_met_a_state_says_the_same_as_one_that_has_not():
@@ -78,9 +79,9 @@ def test_a_pipeline_that_has_met_a_state_says_the_same_as_one_that_has_not():
 
 
 def test_it_travels_to_other_processes_empty():
-    shelf = Shelf(CONFIG, COUNTER)
-    shelf.lay_out(text_part("one"))
-    other = pickle.loads(pickle.dumps(shelf))
+    documents = DocumentCache(CONFIG, COUNTER)
+    documents.lay_out(text_part("one"))
+    other = pickle.loads(pickle.dumps(documents))
     measured = other.lay_out(text_part("one"))
     assert measured is not None
     assert measured.document.segments[0].text == "one"
