@@ -11,7 +11,7 @@ from ppo_speed import parameters
 from timing import Result, cpu_s_of_all, speed
 
 from sensorium.core import Stopwatch, parse_config
-from sensorium.rollouts import Collector
+from sensorium.rollouts.embodied import Collector
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO

@@ -14,7 +14,7 @@ from generalisation_arms import HELD_OUT, SENSORS, TRAINED, arm_config
 from sensorium.core import derive_seed
 from sensorium.core.files import atomic_write_json
 from sensorium.evals.episodes import play_episodes
-from sensorium.rollouts import Collector
+from sensorium.rollouts.embodied import Collector
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.curriculum import Curriculum

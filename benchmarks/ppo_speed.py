@@ -13,7 +13,7 @@ from timing import Result, speed
 from sensorium.core import Stopwatch, parse_config
 from sensorium.envs.embodied import EmbodiedEnvConfig
 from sensorium.nn.config import NetworkConfig
-from sensorium.rollouts import Collector
+from sensorium.rollouts.embodied import Collector
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import PPOConfig, TrainConfig
 from sensorium.trainers.ppo import PPO

@@ -22,7 +22,7 @@ from sensorium.evals.combinations import read_combinations
 from sensorium.evals.episodes import EpisodeResults
 from sensorium.evals.gates import FaultRecord
 from sensorium.evals.sensor_failure import failure_result, failure_targets
-from sensorium.rollouts import FinishedEpisode
+from sensorium.rollouts.embodied import FinishedEpisode
 from sensorium.trainers.run_directory import OnExisting, open_run
 from sensorium.trainers.training import Training
 

@@ -9,7 +9,7 @@ from sensorium.core import ActionKind
 from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalVectorEnv
 from sensorium.features.config import HashedTextConfig
 from sensorium.nn.config import ConvConfig, CrossAttentionConfig, NetworkConfig, SoundConfig, SpaceTimeConfig
-from sensorium.rollouts import Collector
+from sensorium.rollouts.embodied import Collector
 from sensorium.testing.cue import use_cue_backend
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.config import DAPOConfig, EvalConfig, PPOConfig, TrainConfig

@@ -3,8 +3,7 @@
 `values(kind)` draws one kind (or any), `parts()` a part, `observations()` several with unique ids,
 `edited(part)` a similar part: the same id, something changed. Text may hold every line separator of Unicode,
 ``\\r\\n``, NUL and no last line end, but no lone surrogates: JSON cannot carry those. Numbers may be NaN,
-infinite, or -0.0; in table cells and JSON data only when `non_finite` is set, as JSON turns them
-into text there.
+infinite, or -0.0, and integers may have thousands of digits.
 """
 
 from typing import Any
@@ -54,6 +53,7 @@ MODALITY_OF = {
 }
 """Kind -> usual modality; text for the others."""
 
+
 _PIECES = st.sampled_from(
     [
         "x = 1",
@@ -85,22 +85,21 @@ names = st.sampled_from(["a", "b", "price", "städte", "x.y", "", "a/b", "~"]) |
 texts = st.lists(_PIECES | st.text(max_size=6), max_size=12).map("".join)
 """Text of a few lines, separators of every sort."""
 reals = st.floats() | st.sampled_from([0.0, -0.0, 1.0, float("nan"), float("inf"), -float("inf")])
-finite = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0, 1.0])
+huge = st.sampled_from([2**53 + 1, -(2**63) - 1, 10**400, -(10**3000)])
 _texts_or_none = st.none() | texts
 
 
-def cells(*, non_finite: bool = False) -> st.SearchStrategy[Any]:
+def cells() -> st.SearchStrategy[Any]:
     """Cells of tables."""
-    numbers = reals if non_finite else finite
     return st.one_of(
-        st.none(), st.booleans(), st.integers(-3, 3), st.integers(), numbers, st.text(max_size=5)
+        st.none(), st.booleans(), st.integers(-3, 3), st.integers(), huge, reals, st.text(max_size=5)
     )
 
 
-def json_data(*, non_finite: bool = False) -> st.SearchStrategy[Any]:
-    """Plain JSON data."""
+def json_data() -> st.SearchStrategy[Any]:
+    """Plain JSON data, with numbers that JSON has no form for."""
     return st.recursive(
-        cells(non_finite=non_finite) | texts,
+        cells() | texts,
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
         max_leaves=12,
     )
@@ -125,11 +124,11 @@ _cases = st.builds(
 
 
 @st.composite
-def tables(draw: st.DrawFn, non_finite: bool = False, min_rows: int = 0) -> TableValue:
+def tables(draw: st.DrawFn, min_rows: int = 0) -> TableValue:
     """A table whose rows, numbers and labels fit together (rarely not: nothing forbids it)."""
     width = draw(st.integers(0, 4))
     height = draw(st.integers(min_rows, 8))
-    cell = cells(non_finite=non_finite)
+    cell = cells()
     columns = [
         Column(
             name=draw(names),
@@ -193,8 +192,8 @@ def _turns() -> st.SearchStrategy[Any]:
     return st.lists(turn, max_size=4).map(tuple)
 
 
-def _fields(non_finite: bool) -> st.SearchStrategy[Any]:
-    bound = st.none() | texts | (reals if non_finite else finite)
+def _fields() -> st.SearchStrategy[Any]:
+    bound = st.none() | texts | reals
     note = st.builds(FieldNote, path=names, type=st.just("number"), low=bound, missing=st.just(0.5))
     return st.lists(note, max_size=2).map(tuple)
 
@@ -238,23 +237,21 @@ def outputs() -> st.SearchStrategy[OutputValue]:
     )
 
 
-def values(kind: str | None = None, *, non_finite: bool = False) -> st.SearchStrategy[Any]:
+def values(kind: str | None = None) -> st.SearchStrategy[Any]:
     """Values of one kind, or of any."""
     if kind is None:
-        return st.sampled_from(KINDS).flatmap(lambda one: values(one, non_finite=non_finite))
+        return st.sampled_from(KINDS).flatmap(values)
     numbers = st.lists(reals, max_size=5).map(tuple)
     strategies: dict[str, st.SearchStrategy[Any]] = {
         "text": st.builds(
             TextValue, text=texts, format=st.sampled_from(["plain", "markdown", "log", "traceback"])
         ),
         "messages": st.builds(MessagesValue, turns=_turns()),
-        "structured": st.builds(
-            StructuredValue, data=json_data(non_finite=non_finite), fields=_fields(non_finite)
-        ),
+        "structured": st.builds(StructuredValue, data=json_data(), fields=_fields()),
         "code": _code(),
         "cell": notebook_cells(),
         "output": outputs(),
-        "table": tables(non_finite=non_finite),
+        "table": tables(),
         "array": arrays(),
         "image": images(),
         "audio": st.builds(
@@ -290,11 +287,9 @@ part_ids = st.sampled_from(
 
 
 @st.composite
-def parts(
-    draw: st.DrawFn, part_id: str | None = None, kind: str | None = None, non_finite: bool = False
-) -> Part:
+def parts(draw: st.DrawFn, part_id: str | None = None, kind: str | None = None) -> Part:
     """A part of one kind, or of any."""
-    value: Value = draw(values(kind, non_finite=non_finite))
+    value: Value = draw(values(kind))
     return Part(
         id=draw(part_ids) if part_id is None else part_id,
         modality=MODALITY_OF.get(getattr(value, "kind", ""), Modality.TEXT),
@@ -306,17 +301,17 @@ def parts(
 
 
 @st.composite
-def observations(draw: st.DrawFn, max_parts: int = 6, non_finite: bool = False) -> Observation:
+def observations(draw: st.DrawFn, max_parts: int = 6) -> Observation:
     """Several parts with unique ids."""
     ids = draw(st.lists(part_ids, unique=True, max_size=max_parts))
-    found = tuple(draw(parts(part_id, non_finite=non_finite)) for part_id in ids)
+    found = tuple(draw(parts(part_id)) for part_id in ids)
     return Observation(parts=found, timestamp_s=draw(st.none() | reals))
 
 
 @st.composite
-def edited(draw: st.DrawFn, part: Part, non_finite: bool = False) -> Part:
+def edited(draw: st.DrawFn, part: Part) -> Part:
     """The same part a moment later: some fields of its value, or its envelope, are others."""
-    other = draw(parts(part.id, part.value.kind, non_finite=non_finite))
+    other = draw(parts(part.id, part.value.kind))
     fields = type(part.value).model_fields
     taken = draw(st.sets(st.sampled_from(sorted(set(fields) - {"kind"}))))
     if part.value.kind == "array":  # shape, dtype and bytes belong together

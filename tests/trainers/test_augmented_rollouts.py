@@ -10,7 +10,7 @@ from sensorium.core import ActionKind
 from sensorium.envs.embodied import EmbodiedEnvConfig
 from sensorium.envs.embodied.augment import AugmentConfig
 from sensorium.nn.config import CrossAttentionConfig, NetworkConfig, SoundConfig
-from sensorium.rollouts import Collector, Rollout
+from sensorium.rollouts.embodied import Collector, Rollout
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import DAPOConfig, TrainConfig
 from sensorium.trainers.dapo import build_learner

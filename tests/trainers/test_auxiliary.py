@@ -10,8 +10,8 @@ from cue_agents import cue_config, cue_round, perturb
 from torch import Tensor
 
 from sensorium.core import ActionKind
-from sensorium.policies import ActorCritic, PolicyOutput
-from sensorium.rollouts import Rollout
+from sensorium.policies.embodied import ActorCritic, PolicyOutput
+from sensorium.rollouts.embodied import Rollout
 from sensorium.trainers.auxiliary import alignment_loss, contrast, mixed_rewards, rollout_divergence
 from sensorium.trainers.dapo import DAPO, build_learner
 

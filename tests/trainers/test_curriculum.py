@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sensorium.core import ConfigError, EpisodeStatus, parse_config
-from sensorium.rollouts import FinishedEpisode
+from sensorium.rollouts.embodied import FinishedEpisode
 from sensorium.trainers.config import CurriculumConfig
 from sensorium.trainers.curriculum import Curriculum, StageChange
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sensorium.core import ActionKind, ConfigError
 from sensorium.metrics import Metric
-from sensorium.rollouts import Rollout
+from sensorium.rollouts.embodied import Rollout
 from sensorium.trainers.dapo import DAPO, build_learner
 from sensorium.trainers.ppo import PPO
 

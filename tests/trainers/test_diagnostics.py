@@ -10,8 +10,8 @@ from cue_agents import ALL_SENSORS, cue_config, cue_round, perturb
 from sensorium.algorithms import coalition_worth
 from sensorium.core import ActionKind
 from sensorium.metrics.names import meaning
-from sensorium.policies import ActorCritic, SequenceBatch
-from sensorium.rollouts import Rollout
+from sensorium.policies.embodied import ActorCritic, SequenceBatch
+from sensorium.rollouts.embodied import Rollout
 from sensorium.trainers.dapo import build_learner
 from sensorium.trainers.diagnostics import Diagnosis, diagnose
 from sensorium.trainers.ppo import PPO

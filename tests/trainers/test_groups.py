@@ -7,7 +7,7 @@ from cue_agents import ALL_SENSORS, CONV, cue_config
 from torch import nn
 
 from sensorium.core import TrainingError
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import LearningRates
 from sensorium.trainers.groups import parameter_groups

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sensorium.core import ActionKind, CheckpointError
 from sensorium.nn.config import ConvConfig, SpaceTimeConfig
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 from sensorium.trainers import onnx_export
 from sensorium.trainers.onnx_export import export_policy
 

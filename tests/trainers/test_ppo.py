@@ -8,7 +8,7 @@ from cue_agents import CueRound, cue_config, cue_round
 from torch import Tensor
 
 from sensorium.core import ActionKind, TrainingError
-from sensorium.rollouts import Rollout
+from sensorium.rollouts.embodied import Rollout
 from sensorium.trainers.ppo import PPO
 
 pytestmark = pytest.mark.usefixtures("cue_backend")

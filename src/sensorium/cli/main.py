@@ -6,11 +6,11 @@ import re
 import sys
 from collections.abc import Sequence
 
-from sensorium.cli import envs, evaluate, export, models, observe, train
+from sensorium.cli import envs, evaluate, export, models, observe, profile, rollout, serve, train
 from sensorium.core import SensoriumError, set_passive_threads
 
-VERBS = (train, evaluate, observe, envs, export, models)
-WITH_SETTINGS = ("train", "eval", "observe")
+VERBS = (train, evaluate, observe, serve, rollout, profile, envs, export, models)
+WITH_SETTINGS = ("train", "eval", "observe", "envs", "rollout")
 """Verbs that take settings as flags, e.g. ``--algo.gamma 0.98``."""
 _SETTING = re.compile(r"--\w[\w-]*(\.[\w-]+)+(=|$)")
 

@@ -14,8 +14,8 @@ from sensorium.evals.gates import FaultRecord, GateTrace
 from sensorium.evals.noise import noise_scales
 from sensorium.nn import Tokens
 from sensorium.representations.tensors import MAX_TABLE_ROWS, TensorObservation
-from sensorium.rollouts import FinishedEpisode, env_action, finished_episode
-from sensorium.rollouts.table_tokens import TableTokens
+from sensorium.rollouts.embodied import FinishedEpisode, env_action, finished_episode
+from sensorium.rollouts.embodied.table_tokens import TableTokens
 from sensorium.trainers.build import Agent
 
 MAX_FAILED_SHARE = 0.5

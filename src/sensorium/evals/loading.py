@@ -8,7 +8,7 @@ from typing import Any
 
 from sensorium.core import ConfigError, RunDirectoryError, unknown_name
 from sensorium.envs.embodied import MultiModalVectorEnv
-from sensorium.policies.inputs import sensor_inputs
+from sensorium.policies.embodied.inputs import sensor_inputs
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.checkpoint import latest_checkpoint, load_policy
 from sensorium.trainers.config import TrainConfig

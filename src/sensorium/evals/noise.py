@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sensorium.core import Modality
 from sensorium.envs.embodied import SensorSpec
 from sensorium.nn import RunningNorm
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """One call from a raw state to what a language model reads: read, extract, represent."""
 
 import asyncio
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -184,6 +185,21 @@ class ObservationPipeline:
         else:
             observation, features = seen, self._runner.run(seen.parts).features
         return References(observation, self.config, self.counter, max_tokens, features)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "ObservationPipeline":
+        """A pipeline with other settings that shares counter, workers and caches with this one.
+
+        Args:
+            settings: Nested, laid over the config, e.g. ``{"observation": {"max_tokens": 1024}}``; sections
+                ``features`` and ``tokens`` stay those of this one.
+
+        Raises:
+            ConfigError: A key is unknown.
+        """
+        other = copy.copy(self)
+        other.config = self.config.updated(settings)
+        other._documents = DocumentCache(other.config.multimodal, self.counter)
+        return other
 
     def close(self) -> None:
         """Stop worker threads and close the cache."""

@@ -1,6 +1,1 @@
-"""Environment and policy together: what was perceived, done and earned."""
-
-from sensorium.rollouts.collector import Collector, env_action, finished_episode
-from sensorium.rollouts.rollout import FinishedEpisode, Rollout
-
-__all__ = ["Collector", "FinishedEpisode", "Rollout", "env_action", "finished_episode"]
+"""Environment and policy together: what was perceived, done and earned; `embodied` collects tensors."""

@@ -14,9 +14,9 @@ from sensorium.algorithms import (
 )
 from sensorium.core import Modality
 from sensorium.nn.tokens import Tokens
-from sensorium.policies import ActionDistribution, ActorCritic, PolicyOutput, SequenceBatch
+from sensorium.policies.embodied import ActionDistribution, ActorCritic, PolicyOutput, SequenceBatch
 from sensorium.rewards import MixedReward, MixedRewardConfig, divergence_term, safety_term, task_term
-from sensorium.rollouts import Rollout
+from sensorium.rollouts.embodied import Rollout
 
 
 def alignment_loss(policy: ActorCritic, rollout: Rollout, envs: Tensor, *, rows: int) -> Tensor:

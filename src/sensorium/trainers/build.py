@@ -9,8 +9,8 @@ from sensorium.envs.embodied import MultiModalVectorEnv, SensorSpec
 from sensorium.envs.embodied.augment import AugmentConfig
 from sensorium.features.base import FrozenTextEncoder
 from sensorium.features.text_encoder import build_text_encoder
-from sensorium.policies import ActionHeads, ActorCritic
-from sensorium.policies.inputs import sensor_inputs
+from sensorium.policies.embodied import ActionHeads, ActorCritic
+from sensorium.policies.embodied.inputs import sensor_inputs
 from sensorium.representations.tensors import TensorRepresenter
 from sensorium.trainers.config import TrainConfig
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from sensorium.core import CheckpointError
 from sensorium.core.files import PARTIAL_SUFFIX, atomic_directory
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 from sensorium.trainers.onnx_export import export_policy
 from sensorium.trainers.ppo import PPO
 

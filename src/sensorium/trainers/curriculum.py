@@ -11,8 +11,8 @@ from sensorium.algorithms import Verdict, judge_stage, next_stage
 from sensorium.core import ConfigError, EpisodeStatus, unknown_name
 from sensorium.envs.embodied.augment.augmenter import Augmenter
 from sensorium.metrics import Mean, Metric
-from sensorium.policies import ActorCritic
-from sensorium.rollouts import FinishedEpisode
+from sensorium.policies.embodied import ActorCritic
+from sensorium.rollouts.embodied import FinishedEpisode
 from sensorium.trainers.config import CurriculumConfig
 
 

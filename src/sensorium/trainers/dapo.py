@@ -20,8 +20,8 @@ from torch import Tensor
 from sensorium.algorithms import masked_mean
 from sensorium.core import ConfigError
 from sensorium.metrics import Mean, Metric
-from sensorium.policies import ActorCritic, PolicyOutput
-from sensorium.rollouts import Rollout
+from sensorium.policies.embodied import ActorCritic, PolicyOutput
+from sensorium.rollouts.embodied import Rollout
 from sensorium.trainers.auxiliary import alignment_loss, contrast, mixed_rewards
 from sensorium.trainers.config import DAPOConfig, PPOConfig
 from sensorium.trainers.gating import UpdateGate

@@ -16,8 +16,8 @@ from sensorium.algorithms import (
 )
 from sensorium.metrics import Mean, Metric
 from sensorium.nn.tokens import Tokens
-from sensorium.policies import ActorCritic, PolicyOutput, SequenceBatch
-from sensorium.rollouts import Rollout
+from sensorium.policies.embodied import ActorCritic, PolicyOutput, SequenceBatch
+from sensorium.rollouts.embodied import Rollout
 
 MAX_SIMILARITY_DIMS = 1024
 """Encodings wider than this are not compared: the cost grows with the square of the width."""

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from sensorium.core import Modality, TrainingError
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 from sensorium.trainers.config import LearningRates
 
 POLICY, VALUE = "policy", "value"

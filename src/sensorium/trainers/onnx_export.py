@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sensorium.core import CheckpointError, Modality
 from sensorium.nn.recurrent import LSTMState
-from sensorium.policies import ActorCritic, PolicyState
+from sensorium.policies.embodied import ActorCritic, PolicyState
 from sensorium.representations.tensors import SensorInput, TableRows, TensorObservation
 
 OPSET = 17

@@ -26,9 +26,9 @@ from sensorium.algorithms import (
 )
 from sensorium.core import TrainingError
 from sensorium.metrics import Max, Mean, Metric
-from sensorium.policies import ActorCritic, PolicyOutput, SequenceBatch
-from sensorium.rollouts import Rollout
-from sensorium.rollouts.loading import prefetched
+from sensorium.policies.embodied import ActorCritic, PolicyOutput, SequenceBatch
+from sensorium.rollouts.embodied import Rollout
+from sensorium.rollouts.embodied.loading import prefetched
 from sensorium.trainers.config import PPOConfig
 from sensorium.trainers.diagnostics import Diagnosis, diagnose
 

@@ -17,7 +17,7 @@ import torch
 from sensorium.core import EpisodeStatus, Stopwatch, derive_seed
 from sensorium.core.files import atomic_write_json
 from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, Sum, TensorBoardSink
-from sensorium.rollouts import Collector, FinishedEpisode, Rollout
+from sensorium.rollouts.embodied import Collector, FinishedEpisode, Rollout
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.checkpoint import checkpoint_path, latest_checkpoint, load_learner, save_checkpoint
 from sensorium.trainers.config import TrainConfig

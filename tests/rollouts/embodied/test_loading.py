@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sensorium.rollouts.loading import prefetched
+from sensorium.rollouts.embodied.loading import prefetched
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3, 100])

@@ -6,7 +6,7 @@ from cue_agents import ALL_SENSORS, CONV, KINDS, SPACE_TIME, cue_config, cue_rou
 
 from sensorium.core import ActionKind, PolicyError
 from sensorium.nn.config import ConvConfig, SpaceTimeConfig
-from sensorium.policies.batch import steps_since_start
+from sensorium.policies.embodied.batch import steps_since_start
 from sensorium.representations.tensors import TensorObservation
 
 VISIONS = [CONV, SPACE_TIME]

@@ -8,8 +8,8 @@ from cue_agents import ALL_SENSORS, SPACE_TIME, cue_config, cue_round, perturb
 
 from sensorium.core import ActionKind, ConfigError, Modality, PolicyError
 from sensorium.nn.config import NetworkConfig
-from sensorium.policies import ActionHeads, ActorCritic
-from sensorium.policies.perception import Perception
+from sensorium.policies.embodied import ActionHeads, ActorCritic
+from sensorium.policies.embodied.perception import Perception
 from sensorium.representations.tensors import SensorInput
 from sensorium.trainers.config import TrainConfig
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import MultiModalVectorEnv
-from sensorium.policies import ActionBatch, ActorCritic, PolicyStep
+from sensorium.policies.embodied import ActionBatch, ActorCritic, PolicyStep
 from sensorium.representations.tensors import TensorObservation, TensorRepresenter
-from sensorium.rollouts.rollout import FinishedEpisode, Rollout
-from sensorium.rollouts.table_tokens import TableTokens
+from sensorium.rollouts.embodied.rollout import FinishedEpisode, Rollout
+from sensorium.rollouts.embodied.table_tokens import TableTokens
 
 
 class Collector:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sensorium.nn.tokens import Tokens
-from sensorium.policies import ActorCritic
+from sensorium.policies.embodied import ActorCritic
 from sensorium.representations.tensors import TableRows
 
 

@@ -10,7 +10,7 @@ from sensorium.core import ActionKind, EpisodeStatus
 from sensorium.envs.embodied import MultiModalVectorEnv
 from sensorium.nn.config import ConvConfig, SpaceTimeConfig
 from sensorium.representations.tensors import MAX_TABLE_ROWS
-from sensorium.rollouts import FinishedEpisode
+from sensorium.rollouts.embodied import FinishedEpisode
 
 pytestmark = pytest.mark.usefixtures("cue_backend")
 

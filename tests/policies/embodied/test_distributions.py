@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
-from sensorium.policies import ActionBatch, ActionDistribution
+from sensorium.policies.embodied import ActionBatch, ActionDistribution
 
 BATCH, OPTIONS, DIMS = 4, 3, 2
 MASK = torch.tensor([[True, False], [False, False], [True, True]])

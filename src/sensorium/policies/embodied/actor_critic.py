@@ -16,9 +16,9 @@ from sensorium.nn.config import NetworkConfig
 from sensorium.nn.fusion import Fused
 from sensorium.nn.recurrent import SegmentLSTM
 from sensorium.nn.tokens import Tokens
-from sensorium.policies.batch import PolicyState, SequenceBatch, steps_since_start
-from sensorium.policies.distributions import ActionDistribution
-from sensorium.policies.perception import Perception
+from sensorium.policies.embodied.batch import PolicyState, SequenceBatch, steps_since_start
+from sensorium.policies.embodied.distributions import ActionDistribution
+from sensorium.policies.embodied.perception import Perception
 from sensorium.representations.tensors import SensorInput, TensorObservation
 
 

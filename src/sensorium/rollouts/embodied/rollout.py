@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sensorium.core import EpisodeStatus
-from sensorium.policies import ActionBatch, ActionDistribution, PolicyState, SequenceBatch
+from sensorium.policies.embodied import ActionBatch, ActionDistribution, PolicyState, SequenceBatch
 from sensorium.representations.tensors import TableRows, TensorObservation
 
 

@@ -1,0 +1,1 @@
+"""A small environment: find facts in a table, calculate with them, answer."""

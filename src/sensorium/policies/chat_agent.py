@@ -1,0 +1,98 @@
+"""A policy that is a language model: it reads messages and answers with tool calls."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from sensorium.core import Config
+from sensorium.envs.base import Action
+from sensorium.envs.episode import View
+from sensorium.llm.base import ChatModel, Completion
+from sensorium.llm.messages import Message
+
+
+class AgentConfig(Config):
+    """How the model is asked."""
+
+    temperature: float | None = Field(default=None, ge=0.0)
+    """None leaves it to the endpoint."""
+    top_p: float | None = Field(default=None, gt=0.0, le=1.0)
+    max_tokens: int | None = Field(default=1024, ge=1)
+    """Of one answer."""
+    tool_choice: Literal["auto", "required", "none"] | None = None
+    """None leaves it to the endpoint."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further settings under the endpoint's own names."""
+
+    def sampling(self) -> dict[str, Any]:
+        """Everything that is set, under the names of the chat-completions API."""
+        named = self.model_dump(include={"temperature", "top_p", "max_tokens", "tool_choice"})
+        return {name: value for name, value in named.items() if value is not None} | self.extra
+
+
+class Decision(NamedTuple):
+    """What the agent decided, and on what it was based."""
+
+    action: Action
+    prompt: tuple[Message, ...]
+    completion: Completion
+
+
+class ChatAgent:
+    """Asks a chat model what to do; shared by any number of episodes.
+
+    Args:
+        model: Answers messages.
+        config: How it is asked.
+    """
+
+    def __init__(self, model: ChatModel, config: AgentConfig | None = None) -> None:
+        self.model = model
+        self.config = config or AgentConfig()
+
+    def begin(self, tools: Sequence[Mapping[str, Any]]) -> "Conversation":
+        """A new episode.
+
+        Args:
+            tools: In the chat-completions form.
+        """
+        return Conversation(self, tools)
+
+
+class Conversation:
+    """What an agent remembers of one episode."""
+
+    def __init__(self, agent: ChatAgent, tools: Sequence[Mapping[str, Any]]) -> None:
+        self._agent, self._tools = agent, tools
+        self._messages: tuple[Message, ...] = ()
+
+    async def act(self, view: View, *, seed: int | None = None) -> Decision:
+        """Decide.
+
+        Args:
+            view: What there is to see now; it replaces what was known, or is added to it.
+            seed: Of the sampling.
+
+        Raises:
+            ContextLengthError: The conversation does not fit the model.
+            ModelError: The model could not be asked.
+        """
+        prompt = view.messages if view.replaces else (*self._messages, *view.messages)
+        sampling = self._agent.config.sampling()
+        if seed is not None:
+            sampling["seed"] = seed
+        if not self._tools:
+            sampling.pop("tool_choice", None)
+        completion = await self._agent.model.complete(prompt, self._tools or None, **sampling)
+        action = Action.from_message(completion.message)
+        self._messages = (*prompt, _remembered(completion.message, action))
+        return Decision(action, prompt, completion)
+
+
+def _remembered(message: Message, action: Action) -> Message:
+    """The answer with the ids that its calls have been given, so that their results find them."""
+    calls = tuple(
+        {**call, "id": known.id} for call, known in zip(message.tool_calls, action.calls, strict=True)
+    )
+    return message.model_copy(update={"tool_calls": calls})

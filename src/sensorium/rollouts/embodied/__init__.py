@@ -1,0 +1,6 @@
+"""Environment and policy together: what was perceived, done and earned."""
+
+from sensorium.rollouts.embodied.collector import Collector, env_action, finished_episode
+from sensorium.rollouts.embodied.rollout import FinishedEpisode, Rollout
+
+__all__ = ["Collector", "FinishedEpisode", "Rollout", "env_action", "finished_episode"]
