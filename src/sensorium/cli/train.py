@@ -14,6 +14,7 @@ from sensorium.core.config import parse_overrides, read_yaml
 
 if TYPE_CHECKING:
     from sensorium.analysis import Summary
+    from sensorium.presets import AnyRunConfig
     from sensorium.trainers.config import TrainConfig
     from sensorium.trainers.training import Progress as RunProgress
 
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Resolve the configuration, train, evaluate, report."""
     import yaml
 
+    from sensorium.trainers.language.config import LanguageRunConfig
     from sensorium.trainers.run_directory import OnExisting
 
     config = resolve_config(args.preset, args.config, args.overrides)
@@ -62,6 +64,15 @@ def run(args: argparse.Namespace) -> int:
         print(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False), end="")
         return 0
     console = Console(stderr=True, quiet=args.json)
+    if isinstance(config, LanguageRunConfig):
+        from sensorium.cli.train_language import train_language
+
+        done = train_language(config, args.runs, OnExisting(args.on_existing), console)
+        if done is None:
+            print(f"interrupted · checkpoint saved · go on with: {_resume_command(args)}")
+            return 130
+        print(json.dumps(done.told) if args.json else done.closing_line)
+        return 0
     summary, run_dir = run_training(config, args.runs, OnExisting(args.on_existing), console)
     if summary is None:
         print(f"interrupted · checkpoint saved · go on with: {_resume_command(args)}")
@@ -81,7 +92,7 @@ def _resume_command(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def resolve_config(preset: str, files: list[Path], overrides: list[str]) -> "TrainConfig":
+def resolve_config(preset: str, files: list[Path], overrides: list[str]) -> "AnyRunConfig":
     """Preset, then files, then flags; later wins.
 
     Raises:
@@ -117,7 +128,7 @@ def run_training(
         discard_unstarted(run_dir)
         raise
     console.print(f"run [bold]{run_dir}[/bold]")
-    with _training_bar(console) as bar:
+    with training_bar(console) as bar:
         task = bar.add_task("train", total=config.algo.total_steps, completed=training.env_steps, note="")
         result = training.run(
             lambda progress: bar.update(task, completed=progress.env_steps, note=_note(progress))
@@ -152,7 +163,8 @@ def _num_evaluation_episodes(config: "TrainConfig") -> int:
     return rounded(evaluation.episodes) + smaller * rounded(evaluation.subset_episodes)
 
 
-def _training_bar(console: Console) -> Progress:
+def training_bar(console: Console) -> Progress:
+    """Bar of a run that trains; its column ``note`` says how it stands."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

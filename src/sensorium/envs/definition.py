@@ -62,6 +62,7 @@ class EnvDefinition(ABC, Generic[ConfigT]):
 ENVIRONMENTS: dict[str, str] = {
     "code_repair": "sensorium.envs.code_repair.definition:CodeRepair",
     "embodied": "sensorium.envs.playable.definition:Playable",
+    "letters": "sensorium.envs.letters.definition:Letters",
     "lookup": "sensorium.envs.lookup.definition:Lookup",
     "notebook": "sensorium.envs.notebook.definition:NotebookAnalysis",
     "visual_qa": "sensorium.envs.visual_qa.definition:VisualQA",

@@ -50,6 +50,11 @@ class View(Record):
     """Of the messages, as the pipeline counts."""
     account: dict[str, Any] = Field(default_factory=dict)
     """What of the state was kept and dropped: `representations.Account` as JSON."""
+    state_key: str = ""
+    """Hash of the raw state and the answers of tools, before anything is shortened: equal in equal states,
+    however the agent came there."""
+    state_from: int = 0
+    """Where in the content of the last message the state begins."""
 
 
 class Opening(Record):

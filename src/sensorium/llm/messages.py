@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from sensorium.core import ModelError
+from sensorium.core.exact_json import Received
 from sensorium.llm.image_size import data_url_size
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
@@ -22,7 +23,9 @@ _SLOWEST_BYTES_PER_S = 1_000
 class Block(BaseModel):
     """A piece of a message."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings"
+    )
 
 
 class TextBlock(Block):
@@ -30,7 +33,7 @@ class TextBlock(Block):
 
     type: Literal["text"] = "text"
     text: str
-    raw: dict[str, Any] | None = None
+    raw: Received | None = None
     """What was received, when there was more in it than is said here; it is sent on instead."""
 
 
@@ -46,7 +49,7 @@ class ImageBlock(Block):
     """Pixels; 0 when unknown."""
     detail: Literal["auto", "low", "high"] | None = None
     """Passed on where the endpoint knows it."""
-    raw: dict[str, Any] | None = None
+    raw: Received | None = None
     """As in `TextBlock`."""
 
 
@@ -59,7 +62,7 @@ class AudioBlock(Block):
     format: SoundFormat = "wav"
     duration_s: float
     """Seconds, for counting tokens."""
-    raw: dict[str, Any] | None = None
+    raw: Received | None = None
     """As in `TextBlock`."""
 
 
@@ -67,7 +70,7 @@ class OtherBlock(Block):
     """A kind of content that is only passed on: a file, a refusal, a trace of reasoning."""
 
     type: Literal["other"] = "other"
-    data: dict[str, Any]
+    data: Received
     """As it was received."""
 
 
@@ -82,11 +85,11 @@ class Message(Block):
     name: str | None = None
     tool_call_id: str | None = None
     """Which call a tool message answers."""
-    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_calls: tuple[Received, ...] = ()
     """Calls of an assistant message, in the chat-completions form."""
     as_list: bool = False
     """Whether text alone is sent as a list of blocks, too, instead of a plain string."""
-    extra: dict[str, Any] = Field(default_factory=dict)
+    extra: Received = Field(default_factory=dict)
     """Other keys of the wire form, passed on as they are."""
 
     @property

@@ -47,7 +47,7 @@ class Lost(NamedTuple):
     kind: str
     """One of the vocabulary of failures, or `NOT_RUN`."""
     stage: str
-    count: int
+    num_rollouts: int
     example: str
     """Of a reason."""
 
@@ -78,7 +78,9 @@ class Outcome(NamedTuple):
             parts.append(f"{missing:,} of {self.num_rollouts:,} rollouts have no result:")
             for one in self.lost:
                 where = f" ({one.stage})" if one.stage else ""
-                parts.append(f"  {one.count:,} x {one.kind}{where}{': ' if one.example else ''}{one.example}")
+                parts.append(
+                    f"  {one.num_rollouts:,} x {one.kind}{where}{': ' if one.example else ''}{one.example}"
+                )
             parts.append("Run the same command with --resume to try those again that may succeed.")
         return "\n".join(parts)
 

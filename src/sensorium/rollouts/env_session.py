@@ -1,6 +1,7 @@
 """One episode: an environment, and what its agent is shown of it."""
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ from sensorium.envs.base import Action, Env, Step, StepInfo, Task, ToolResult
 from sensorium.envs.episode import EpisodeError, Failure, Opening, Stage, Turn, Verdict, View
 from sensorium.llm.base import count_messages
 from sensorium.llm.messages import Message, TextBlock
-from sensorium.observations import Observation, read
+from sensorium.observations import Observation, Part, read
 from sensorium.representations import ObservationPipeline, Session, fetch_tool
 from sensorium.representations.references import TOOL_NAME
 from sensorium.rollouts.config import EpisodeConfig
@@ -181,9 +182,11 @@ class EnvSession:
         session = self._session
         assert session is not None
         state = Observation() if self._raw is None else await asyncio.to_thread(read, self._raw)
+        parts = result_parts(results, notes)
+        key = _state_key((*parts, *state.parts))
         answers: tuple[Message, ...] = ()
         if self._replaces or first:
-            state = Observation(parts=(*result_parts(results, notes), *state.parts))
+            state = Observation(parts=(*parts, *state.parts))
         else:
             limit = self._config.max_result_tokens
             answers, long = answer_messages(results, notes, self._pipeline.counter, limit)
@@ -201,6 +204,8 @@ class EnvSession:
             replaces=self._replaces or first,
             num_tokens=count_messages(self._pipeline.counter, messages),
             account=shown.account.model_dump(mode="json"),
+            state_key=key,
+            state_from=shown.state_from if self._replaces or first else 0,
         )
 
     def _is_fetch(self, name: str) -> bool:
@@ -259,3 +264,8 @@ class EnvSession:
     @property
     def _task_id(self) -> str:
         return self._task.id if self._task is not None else "no task"
+
+
+def _state_key(parts: tuple[Part, ...]) -> str:
+    known = "\n".join(f"{part.id} {part.digest}" for part in parts)
+    return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]

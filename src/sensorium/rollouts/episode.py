@@ -23,7 +23,7 @@ async def run_episode(
         agent: Decides.
         episode: Where it acts; not begun yet.
         task: The problem.
-        seed: Of the environment and, with the number of the step, of the model's sampling.
+        seed: With the number of the step, of the model's sampling; the environment's is the task's own.
         timeout_s: Of the whole episode.
     """
     run = _Run(agent, episode, task, seed)
@@ -63,7 +63,7 @@ class _Run:
         self.tools: tuple[dict[str, Any], ...] = ()
 
     async def steps(self) -> None:
-        opening = await self._episode.start(self._task, seed=self._seed)
+        opening = await self._episode.start(self._task)
         self.tools = opening.tools
         conversation = self._agent.begin(opening.tools)
         view: View | None = opening.view
@@ -85,6 +85,8 @@ class _Run:
                     reward_components=turn.reward_components,
                     num_tokens=view.num_tokens,
                     account=view.account,
+                    state_key=view.state_key,
+                    state_from=view.state_from,
                     model_s=decided - began,
                     env_s=time.monotonic() - decided,
                 )

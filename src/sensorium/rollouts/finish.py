@@ -1,7 +1,5 @@
 """What is made of a finished run: aggregate metrics, and rows in order."""
 
-import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,8 +47,7 @@ async def write_metrics(files: RunFiles, runner: RowRunner | None = None) -> lis
             entry["perf_summary"] = theirs["perf_summary"]
         entry[names.OURS] = {"num_rollouts": len(rows), "pass_at_k": repeats_metrics(rows)}
         entries.append(entry)
-    text = json.dumps(_finite(entries), indent=2, ensure_ascii=False)
-    atomic_write_bytes(files.metrics, (text + "\n").encode("utf-8", "replace"))
+    atomic_write_bytes(files.metrics, dumps(entries, pretty=True) + b"\n")
     return entries
 
 
@@ -89,12 +86,3 @@ def _labels(groups: Sequence[Group]) -> dict[Group, str]:
         else server or agent or "agent"
         for server, agent in groups
     }
-
-
-def _finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity: null stands for both."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value

@@ -103,7 +103,8 @@ class HttpRunner:
         status, data = await self._patient_post(f"{route.url}/run", body, timeout_s)
         if status != 200:
             begun = status not in _NOT_BEGUN
-            kind, stage = ("agent_run_error", "agent") if begun else ("agent_request_failed", "admission")
+            kind = "agent_run_error" if begun else "agent_request_failed"
+            stage: Stage = "agent" if begun else "admission"
             said = f"{route.name} answered with status {status}: {self._hidden(_text(data))}"
             raise _failed(kind, said, stage, terminal=status in (400, 401, 403, 404, 405, 413, 422))
         try:
@@ -138,10 +139,13 @@ class HttpRunner:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            await asyncio.sleep(0.01)  # connections close one turn of the loop later
 
     def _route(self, row: Mapping[str, Any]) -> Route:
         if self._url is not None:
-            return Route(names.agent_name(row) or "agent", self._url)
+            route = Route(names.agent_name(row) or "agent", self._url)
+            self._used[route.name] = route
+            return route
         if self._routes is None:
             raise ConfigError("the runner is not open")
         if names.is_episode_request(row):

@@ -1,6 +1,7 @@
 """Lines of JSON, written and read fast, whatever text is in them."""
 
 import json
+import math
 from typing import Any
 
 import orjson
@@ -8,8 +9,8 @@ import orjson
 _SHOWN = 60
 
 
-def dumps(value: Any) -> bytes:
-    """JSON without line ends.
+def dumps(value: Any, *, pretty: bool = False) -> bytes:
+    """JSON, without line ends unless it is `pretty`.
 
     NaN and infinity become null. Half a surrogate pair, which UTF-8 cannot hold, is written as an escape.
 
@@ -17,9 +18,13 @@ def dumps(value: Any) -> bytes:
         TypeError: The value holds something that JSON cannot.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+        layout = orjson.OPT_INDENT_2 if pretty else 0
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | layout)
     except TypeError:  # surrogates, integers over 64 bits, depth
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        text = json.dumps(
+            _finite(value), indent=2 if pretty else None, separators=None if pretty else (",", ":")
+        )
+        return text.encode("ascii")
 
 
 def loads(data: bytes | str) -> Any:
@@ -51,6 +56,15 @@ def line_problem(data: bytes) -> str | dict[str, Any]:
     if not isinstance(value, dict):
         return f"a JSON {_called(value)}; expected an object"
     return value
+
+
+def _finite(value: Any) -> Any:
+    """A value without NaN and infinity, for which JSON has no form: null stands for them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _called(value: Any) -> str:

@@ -24,8 +24,7 @@ class Estimate(NamedTuple):
     mean: float
     low: float
     high: float
-    count: int
-    """Rollouts."""
+    num_rollouts: int
 
 
 class Rollout(NamedTuple):

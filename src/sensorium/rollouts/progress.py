@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sensorium.envs.episode import Failure
 
@@ -11,6 +11,24 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
+@runtime_checkable
+class Stream(Protocol):
+    """Where lines go."""
+
+    def write(self, text: str, /) -> object:
+        """Write a text."""
+        ...
+
+    def flush(self) -> object:
+        """Send it on."""
+        ...
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        ...
+
+
+@runtime_checkable
 class Reporter(Protocol):
     """Is told what happens in a run."""
 
@@ -128,7 +146,7 @@ class LineReporter:
         every_s: Seconds between lines.
     """
 
-    def __init__(self, stream: TextIO | None = None, every_s: float = 10.0) -> None:
+    def __init__(self, stream: Stream | None = None, every_s: float = 10.0) -> None:
         self.tally = Tally()
         self._stream = stream or sys.stderr
         self._every_s = every_s
@@ -227,6 +245,6 @@ class SilentReporter(LineReporter):
         return None
 
 
-def choose_reporter(stream: TextIO, *, every_s: float = 10.0) -> LineReporter | BarReporter:
+def choose_reporter(stream: Stream, *, every_s: float = 10.0) -> LineReporter | BarReporter:
     """A bar for a terminal, else lines."""
     return BarReporter() if stream.isatty() else LineReporter(stream, every_s)

@@ -70,10 +70,10 @@ class RunStore:
         """
         size = self._output.size + self._failures.size
         if start == "resume" and size:
+            check_record(self.files, identity)  # first: what is refused is not touched
             for journal in (self._output, self._failures):
                 said = journal.repair().describe(journal.path)
                 self.notes += [said] if said else []
-            check_record(self.files, identity)
             self._read()
             return
         if start == "new" and size:

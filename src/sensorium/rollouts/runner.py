@@ -1,9 +1,11 @@
 """What runs one row: an agent here in this process, or a server."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from sensorium.core import ConfigError
+from sensorium.envs.base import Task
 from sensorium.envs.definition import EnvDefinition
 from sensorium.envs.episode import EpisodeError, Failure
 from sensorium.llm.base import ChatModel
@@ -14,8 +16,10 @@ from sensorium.rollouts.config import EpisodeConfig
 from sensorium.rollouts.env_session import EnvSession
 from sensorium.rollouts.episode import run_episode
 from sensorium.rollouts.rows import rollout_row
-from sensorium.rollouts.task_rows import row_seed, row_task
+from sensorium.rollouts.task_rows import extra_body, row_seed, row_task
 
+_MAX_KNOWN_TASKS = 1024
+"""That are kept: making one may be slow, and it is checked first and run several times."""
 _SAMPLING = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
 
 
@@ -108,6 +112,7 @@ class EpisodeRunner:
         self._pipeline = pipeline or ObservationPipeline()
         self._episode = episode or EpisodeConfig()
         self.name = name or definition.name
+        self._known = lru_cache(maxsize=_MAX_KNOWN_TASKS)(self._make_task)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -171,7 +176,11 @@ class EpisodeRunner:
         """Nothing to do."""
         return None
 
-    def _find(self, task_id: str) -> Any:
+    def _find(self, task_id: str) -> Task:
+        """A task of its own for each episode, whatever an environment does with it."""
+        return self._known(task_id).model_copy(deep=True)
+
+    def _make_task(self, task_id: str) -> Task:
         return self._definition.task(self._env_config, task_id)
 
     def _asked(self, row: Mapping[str, Any]) -> AgentConfig:
@@ -179,8 +188,13 @@ class EpisodeRunner:
         params = row.get(names.PARAMS)
         if not isinstance(params, Mapping):
             return self._agent
-        said = {ours: params[name] for name, ours in _SAMPLING.items() if params.get(name) is not None}
+        said: dict[str, Any] = {
+            ours: params[name] for name, ours in _SAMPLING.items() if params.get(name) is not None
+        }
         choice = params.get("tool_choice")
         if choice in ("required", "none"):
             said["tool_choice"] = choice
+        body = {name: value for name, value in extra_body(row).items() if name != "seed"}
+        if body:
+            said["extra"] = {**self._agent.extra, **body}
         return self._agent.updated(said) if said else self._agent

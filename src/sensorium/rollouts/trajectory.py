@@ -27,6 +27,10 @@ class TrajectoryStep(Record):
     """Of the view, as the pipeline counts."""
     account: dict[str, Any] = Field(default_factory=dict)
     """What of the state was kept and dropped."""
+    state_key: str = ""
+    """Equal in equal states, however the agent came there (`View.state_key`)."""
+    state_from: int = 0
+    """Where in the content of the prompt's last message the state begins."""
     model_s: float = 0.0
     """Seconds that the model took."""
     env_s: float = 0.0
@@ -34,7 +38,7 @@ class TrajectoryStep(Record):
 
     @property
     def digest(self) -> str:
-        """Hash of the prompt: steps with an equal one were in an equal state, for all the agent can tell."""
+        """Hash of the prompt."""
         text = "\n".join(message.model_dump_json() for message in self.prompt)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

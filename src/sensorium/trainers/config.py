@@ -1,7 +1,7 @@
 """What a training run needs to know, complete: `config.json` holds exactly this."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -249,6 +249,10 @@ class EvalConfig(Config):
     """Success of a policy that cannot know the goal, where that is known; drawn into the report."""
 
 
+ALGORITHM_VERSIONS = {"ppo": "ppo-1", "dapo": "dapo-1"}
+"""Algorithm -> its version in run names; raised when a change makes results incomparable."""
+
+
 class TrainConfig(Config):
     """One training run."""
 
@@ -271,3 +275,10 @@ class TrainConfig(Config):
     run equals the uninterrupted one bit for bit."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, ...; `auto` takes CUDA when there is one."""
+    unnamed: ClassVar[frozenset[str]] = frozenset({"seed", "device"})
+
+    @property
+    def run_name(self) -> str:
+        """``{task}_{modalities}_{algorithm version}``, e.g. ``arena-find_rgb+speech_ppo-1``."""
+        task = self.env.task.replace("/", "-")
+        return f"{task}_{'+'.join(self.env.sensor_names)}_{ALGORITHM_VERSIONS[self.algo.type]}"

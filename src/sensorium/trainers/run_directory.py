@@ -10,14 +10,39 @@ import subprocess
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from sensorium.core import ConfigError, RunDirectoryError, parse_config
 from sensorium.core.files import atomic_write_json
 from sensorium.trainers.config import TrainConfig
 
-ALGORITHM_VERSIONS = {"ppo": "ppo-1", "dapo": "dapo-1"}
-"""Algorithm -> its version in run names; raised when a change makes results incomparable."""
+
+@runtime_checkable
+class RunConfig(Protocol):
+    """What a run's directory is named after."""
+
+    @property
+    def run_name(self) -> str:
+        """``{task}_{modalities}_{algorithm version}``."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+        ...
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """Settings that the hash in the name leaves out: the seed has its own place, some do not matter."""
+        ...
+
+    def digest(self, *, exclude: set[str] | None = None) -> str:
+        """Hash of the settings."""
+        ...
+
+    def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
+        """The settings as plain values."""
+        ...
 
 
 class OnExisting(StrEnum):
@@ -28,18 +53,12 @@ class OnExisting(StrEnum):
     RESTART = "restart"
 
 
-def run_name(config: TrainConfig) -> str:
-    """``{task}_{modalities}_{algorithm version}``, e.g. ``arena-find_rgb+speech_ppo-1``."""
-    task = config.env.task.replace("/", "-")
-    return f"{task}_{'+'.join(config.env.sensor_names)}_{ALGORITHM_VERSIONS[config.algo.type]}"
-
-
-def run_path(config: TrainConfig, runs: Path) -> Path:
+def run_path(config: RunConfig, runs: Path) -> Path:
     """Directory of this run below `runs`."""
-    return runs / run_name(config) / f"{config.seed}-{config.digest(exclude={'seed', 'device'})}"
+    return runs / config.run_name / f"{config.seed}-{config.digest(exclude=set(config.unnamed))}"
 
 
-def open_run(config: TrainConfig, runs: Path, on_existing: OnExisting) -> Path:
+def open_run(config: RunConfig, runs: Path, on_existing: OnExisting) -> Path:
     """Create the run's directory, or decide what to do with the one that is there.
 
     `resume` keeps it; `restart` moves it aside to ``...-replaced-N``, deleting nothing.

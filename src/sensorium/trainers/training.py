@@ -1,14 +1,11 @@
 """A training run from its first step, or its last checkpoint, to its end."""
 
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,6 +20,7 @@ from sensorium.trainers.checkpoint import checkpoint_path, latest_checkpoint, lo
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.curriculum import Curriculum
 from sensorium.trainers.dapo import build_learner
+from sensorium.trainers.interrupts import interrupt_flag
 
 RECENT_EPISODES = 400
 """Episodes over which the progress line averages."""
@@ -110,7 +108,7 @@ class Training:
             [jsonl, TensorBoardSink(self.run_dir / "tensorboard", purge_step=self.env_steps + 1)]
         )
         try:
-            with _interrupt_flag() as interrupted:
+            with interrupt_flag() as interrupted:
                 self._loop(report, sinks, interrupted)
                 stopped = interrupted.is_set()
         finally:
@@ -214,23 +212,3 @@ class Training:
             mean_return=float(np.mean([e.episode_return for e in outcomes])) if outcomes else float("nan"),
             eta_s=remaining / steps_per_s,
         )
-
-
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag, so that a round is finished and saved; a second one stops."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    before: Any = signal.getsignal(signal.SIGINT)
-
-    def handle(signum: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from sensorium.core.exact_json import Received
 from sensorium.observations.base import Part
 
 
@@ -28,7 +29,11 @@ class Features(BaseModel):
     """What one extractor found in one part."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
+        ser_json_inf_nan="strings",
     )
 
     part_id: str
@@ -38,7 +43,7 @@ class Features(BaseModel):
     """Its version: a change of code, model or setting that changes results changes it."""
     vector: Vector | None = None
     """A standardised vector (D,), e.g. a sentence embedding of length 1."""
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: Received = Field(default_factory=dict)
     """A structured description: plain JSON data."""
     summary: str = ""
     """The description in one line of words, as an LLM would be told; empty when there is none."""

@@ -1,0 +1,72 @@
+"""The part of ``sensorium train`` that trains language models' agents."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from sensorium.trainers.language.config import LanguageRunConfig
+    from sensorium.trainers.language.grpo import GRPOProgress
+    from sensorium.trainers.run_directory import OnExisting
+
+
+class Done(NamedTuple):
+    """A run that came to its end."""
+
+    told: dict[str, Any]
+    """`summary.json`, and where the run is."""
+    closing_line: str
+
+
+def train_language(
+    config: "LanguageRunConfig", runs: Path, on_existing: "OnExisting", console: Console
+) -> Done | None:
+    """Train one run; None when the user interrupted. A run that is complete is only told of again."""
+    from sensorium.cli.train import training_bar
+    from sensorium.trainers.language.grpo import GRPOTraining
+    from sensorium.trainers.run_directory import discard_unstarted, open_run
+
+    run_dir = open_run(config, runs, on_existing)
+    if (run_dir / "summary.json").exists():
+        console.print(f"[bold]{run_dir}[/bold] is complete already")
+        return _done(run_dir)
+    try:
+        training = GRPOTraining(config, run_dir)
+    except BaseException:
+        discard_unstarted(run_dir)
+        raise
+    console.print(f"run [bold]{run_dir}[/bold]")
+    with training_bar(console) as bar:
+        task = bar.add_task("train", total=config.algo.total_updates, completed=training.update, note="")
+        finished = training.run(
+            lambda progress: bar.update(task, completed=progress.update, note=_note(progress))
+        )
+    return _done(run_dir) if finished else None
+
+
+def _done(run_dir: Path) -> Done:
+    summary = json.loads((run_dir / "summary.json").read_text())
+    success = "no task could be judged"
+    if summary["success_rate"] is not None:
+        low, high = summary["success_ci95"]
+        success = f"success {summary['success_rate']:.2f} [{low:.2f}, {high:.2f}]"
+    line = (
+        f"{success} · return {_number(summary['first_return'])} -> {_number(summary['last_return'])} · "
+        f"{summary['updates']:,} updates in {summary['wall_s']:.0f} s · run {run_dir}"
+    )
+    return Done(summary | {"run": str(run_dir)}, line)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _note(progress: "GRPOProgress") -> str:
+    minutes, seconds = divmod(round(progress.eta_s), 60)
+    reward, success = (
+        "–" if math.isnan(value) else f"{value:.2f}" for value in (progress.reward, progress.success_rate)
+    )
+    return f"update {progress.update} · return {reward} · success {success} · ETA {minutes}:{seconds:02d}"

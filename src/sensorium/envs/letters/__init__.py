@@ -1,0 +1,1 @@
+"""The smallest environment: one answer, judged letter by letter."""

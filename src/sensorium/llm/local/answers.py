@@ -1,0 +1,70 @@
+"""Reading calls of tools out of what a model wrote."""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from sensorium.llm.local.grammars import CALL_CLOSES, CALL_OPENS
+
+_MARKED = re.compile(rf"{re.escape(CALL_OPENS)}(?P<body>.*?)(?:{re.escape(CALL_CLOSES)}|\Z)", re.DOTALL)
+
+Call = tuple[str, str]
+"""Name of a function, and its arguments as JSON text."""
+
+
+def read_answer(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
+    """Separate an answer into what is said and what is called.
+
+    A call is a JSON object with ``name`` and ``arguments`` (or ``parameters``), or a list of them, between
+    ``<tool_call>`` marks; or the whole answer, when it names a tool of the request. What cannot be read as
+    that stays text.
+
+    Args:
+        text: The answer.
+        names: Tools of the request.
+    """
+    calls: list[Call] = []
+    said: list[str] = []
+    place = 0
+    for found in _MARKED.finditer(text):
+        read = _read_calls(found["body"])
+        if read:
+            calls += read
+            said.append(text[place : found.start()])
+            place = found.end()
+    said.append(text[place:])
+    if not calls:
+        whole = _read_calls(text)
+        if whole and all(name in names for name, _ in whole):
+            return "", whole
+        return text, []
+    return "\n".join(filter(None, (part.strip() for part in said))), calls
+
+
+def _read_calls(body: str) -> list[Call] | None:
+    """Calls in a JSON text; None when it holds anything else."""
+    try:
+        value = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    calls = [_read_call(one) for one in (value if isinstance(value, list) else [value])]
+    return None if None in calls else [call for call in calls if call is not None]
+
+
+def _read_call(value: Any) -> Call | None:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(arguments, dict):
+        return None
+    return value["name"], json.dumps(arguments, ensure_ascii=False)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,283 @@
+"""Continuous batching: requests are read, decode together, and leave when they are done."""
+
+import inspect
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from sensorium.core import ConfigError, ModelError, SensoriumError
+from sensorium.llm.local.config import EngineConfig
+from sensorium.llm.local.draw import choose
+from sensorium.llm.local.jobs import Job, Vocabulary, log_probabilities
+from sensorium.llm.local.key_values import KeyValueRows
+from sensorium.llm.local.prefixes import MIN_TOKENS, PrefixStore
+from sensorium.llm.local.requests import common_prefix
+
+_MB = 1e6
+
+
+class Decoder:
+    """Runs a causal language model over requests that come and go; one thread may use it.
+
+    Each prompt is read alone, without padding, in pieces between the steps of requests that decode already.
+    A request's tokens do not depend on the others up to rounding: sums of a larger batch may be taken in
+    another order.
+
+    Args:
+        model: A causal language model of transformers whose layers all have attention with keys and values.
+        vocabulary: Its tokenizer.
+        config: Sizes and limits.
+
+    Raises:
+        ConfigError: The model keeps another state than keys and values.
+    """
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, config: EngineConfig) -> None:
+        self.model = model
+        self.weights_version = 0
+        self._vocabulary = vocabulary
+        self._config = config
+        self._num_layers = _count_layers(model)
+        parameters = inspect.signature(model.forward).parameters
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self._takes_positions = "position_ids" in parameters
+        self._takes_logits_to_keep = "logits_to_keep" in parameters
+        self._prefixes = PrefixStore(config.prefix_cache_mb * _MB)
+        self._reading: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._rows: KeyValueRows | None = None
+
+    @property
+    def num_jobs(self) -> int:
+        """Requests that are read or decode."""
+        return len(self._reading) + len(self._running)
+
+    def has_room(self, prompt_tokens: int) -> bool:
+        """Whether one more request may join."""
+        if self.num_jobs == 0:
+            return True
+        if self.num_jobs >= self._config.max_batch:
+            return False
+        rows = self._rows or self._reading[0].own
+        if rows is None:
+            return True
+        columns = max([rows.width, prompt_tokens, *(len(job.reads) for job in self._reading)])
+        needed = (self.num_jobs + 1) * columns * rows.bytes_per_token
+        return needed <= self._config.kv_memory_mb * _MB
+
+    def start(self, job: Job) -> None:
+        """Take a request."""
+        job.generation.weights_version = self.weights_version
+        self._reading.append(job)
+
+    def weights_changed(self) -> None:
+        """Forget what was computed with earlier weights; no request may be under way."""
+        self.weights_version += 1
+        self._prefixes.clear()
+
+    def step(self) -> list[Job]:
+        """Read a piece of waiting prompts and sample one token of every running request.
+
+        Returns:
+            Requests that are done, failed or cancelled.
+        """
+        if self.model.training:
+            self.model.eval()  # a trainer may have left dropout on
+        done: list[Job] = []
+        with torch.inference_mode():
+            self._drop_cancelled(done)
+            self._read(done)
+            if self._running:
+                self._decode(done)
+        return done
+
+    def abandon(self) -> list[Job]:
+        """Drop all requests; returns them."""
+        jobs = [*self._reading, *self._running]
+        self._reading.clear()
+        self._running.clear()
+        self._rows = None
+        return jobs
+
+    def _drop_cancelled(self, done: list[Job]) -> None:
+        done += [job for job in self._reading if job.is_cancelled()]
+        self._reading = deque(job for job in self._reading if not job.is_cancelled())
+        for job in [job for job in self._running if job.is_cancelled()]:
+            self._leave(job)
+            done.append(job)
+
+    def _read(self, done: list[Job]) -> None:
+        """Read prompts, oldest first, until the tokens for one step are used up."""
+        budget = self._config.prefill_tokens
+        while self._reading and budget > 0:
+            job = self._reading[0]
+            try:
+                if job.own is None:
+                    job.own = self._begin(job)
+                piece = job.reads[job.num_read : job.num_read + budget]
+                logits = self._forward(job.own, [piece])
+                budget -= len(piece)
+                job.num_read += len(piece)
+                if job.num_read < len(job.reads):
+                    return
+                self._choose([job], logits)
+                self._reading.popleft()
+                if job.is_done:
+                    self._remember(job, job.own, 0)
+                else:
+                    self._join(job)
+            except Exception as error:  # of this request alone: the others go on
+                job.fail(_classified(error, "reading a prompt"))
+                if self._reading and self._reading[0] is job:
+                    self._reading.popleft()
+            if job.is_done:
+                job.own = None
+                done.append(job)
+
+    def _begin(self, job: Job) -> KeyValueRows:
+        """A cache with as much of the prompt as is known from other conversations."""
+        prompt = np.asarray(job.reads, dtype=np.int64)
+        rows = KeyValueRows(self._num_layers, len(prompt))
+        if self._config.prefix_cache_mb == 0:
+            return rows
+        shared, layers = self._prefixes.find(prompt)
+        for row, other in enumerate(self._running):
+            common = common_prefix(other.fed, prompt)
+            if self._rows is not None and common >= MIN_TOKENS and common > shared:
+                shared, layers = common, self._rows.copy(row, min(common, len(prompt) - 1))
+        shared = min(shared, len(prompt) - 1)  # the last token is read in any case: its logits are needed
+        if layers is not None and shared > 0:
+            rows.load(layers, shared)
+            job.num_read = job.generation.reused_tokens = shared
+        return rows
+
+    def _join(self, job: Job) -> None:
+        """Let a request whose prompt is read decode with the others."""
+        if job.own is None:
+            raise ModelError("A request joined before its prompt was read.")
+        if self._rows is None:
+            self._rows = job.own
+        else:
+            self._rows.join(job.own)
+        job.own = None
+        self._running.append(job)
+
+    def _leave(self, job: Job) -> None:
+        """Take a request out of the batch, and remember its conversation."""
+        row = self._running.index(job)
+        if self._rows is None:
+            raise ModelError("A request left an empty batch.")
+        self._remember(job, self._rows, row)
+        self._rows.leave(row)
+        self._running[row] = self._running[-1]
+        self._running.pop()
+        if not self._running:
+            self._rows = None
+
+    def _remember(self, job: Job, rows: KeyValueRows, row: int) -> None:
+        tokens = job.fed
+        if self._config.prefix_cache_mb == 0 or len(tokens) < MIN_TOKENS or job.failure is not None:
+            return
+        if not self._prefixes.covers(tokens):
+            self._prefixes.keep(tokens, rows.copy(row, len(tokens)))
+
+    def _decode(self, done: list[Job]) -> None:
+        """Read the last token of every running request, and sample its next."""
+        try:
+            rows = self._rows
+            if rows is None:
+                raise ModelError("Requests run without a cache.")
+            logits = self._forward(rows, [[job.generation.token_ids[-1]] for job in self._running])
+        except Exception as error:  # the batch is lost, the engine is not
+            failure = _classified(error, "decoding")
+            for job in self.abandon():
+                job.fail(failure)
+                done.append(job)
+            return
+        jobs = list(self._running)
+        self._choose(jobs, logits)
+        for job in jobs:
+            if job.is_done:
+                self._leave(job)
+                done.append(job)
+
+    def _choose(self, jobs: Sequence[Job], logits: Float[Tensor, "jobs vocabulary"]) -> None:
+        """Sample a token for each job; one whose logits or guide are broken fails alone."""
+        is_finite = torch.isfinite(logits.amax(dim=-1)).tolist()
+        chosen: list[tuple[int, Any]] = []
+        for row, job in enumerate(jobs):
+            try:
+                if not is_finite[row]:
+                    raise ModelError(
+                        "The model gave logits that are not finite. Are its weights intact (did training "
+                        "diverge), and is the precision enough for them?"
+                    )
+                chosen.append((row, job.choice()))
+            except Exception as error:
+                job.fail(_classified(error, "choosing a token"))
+        if not chosen:
+            return
+        kept = [row for row, _ in chosen]
+        own = logits if len(kept) == len(jobs) else logits[kept]
+        tokens, drawn = choose(own, [choice for _, choice in chosen])
+        for place, token in enumerate(tokens.tolist()):
+            self._take(jobs[kept[place]], token, own[place], drawn[place])
+
+    def _take(
+        self, job: Job, token: int, own: Float[Tensor, " vocabulary"], drawn: Float[Tensor, " vocabulary"]
+    ) -> None:
+        try:
+            guide = job.request.guide
+            taken = token if guide is None else guide.accept(token, job.remaining - 1)
+            if job.request.sampling.logprobs:
+                log_probabilities(job, taken, torch.log_softmax(own, dim=-1), drawn, taken != token)
+            job.take(taken, self._vocabulary)
+        except Exception as error:
+            job.fail(_classified(error, "choosing a token"))
+
+    def _forward(
+        self, rows: KeyValueRows, tokens: Sequence[Sequence[int]]
+    ) -> Float[Tensor, "jobs vocabulary"]:
+        """Read new tokens of every row; returns the logits after the last, float32."""
+        num_tokens, device = len(tokens[0]), self.model.device
+        rows.reserve(num_tokens)
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor([list(row) for row in tokens], device=device),
+            "attention_mask": rows.mask(num_tokens, device),
+            self._cache_name: rows.cache,
+            "use_cache": True,
+        }
+        if self._takes_positions:
+            first = torch.tensor(rows.lengths, device=device)[:, None]
+            inputs["position_ids"] = first + torch.arange(num_tokens, device=device)
+        if self._takes_logits_to_keep:
+            inputs["logits_to_keep"] = 1
+        logits: Tensor = self.model(**inputs).logits[:, -1].float()
+        rows.advance(num_tokens)
+        return logits
+
+
+def _count_layers(model: Any) -> int:
+    """Layers that keep keys and values."""
+    layers = DynamicCache(config=model.config).layers
+    other = next((layer for layer in layers if not isinstance(layer, DynamicLayer)), None)
+    if other is not None:
+        raise ConfigError(
+            f"{type(model).__name__} keeps a {type(other).__name__}, not keys and values of every token. The "
+            "local engine takes models with ordinary attention. Serve this one elsewhere, give its address."
+        )
+    return len(layers) or int(model.config.get_text_config().num_hidden_layers)
+
+
+def _classified(error: Exception, what: str) -> Exception:
+    if isinstance(error, SensoriumError):
+        return error
+    failure = ModelError(f"The local model failed while {what}: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,101 @@
+"""Choosing the next token of every running request, each by its own settings and its own random number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sensorium.core import ModelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How one request chooses."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    uniform: float
+    """In [0, 1); unused at temperature 0."""
+    mask: NDArray[np.bool_] | None
+    """Tokens that may come, (vocabulary of the tokenizer,); None: any."""
+
+
+def choose(
+    logits: Float[Tensor, "requests vocabulary"], choices: Sequence[Choice]
+) -> tuple[Int[Tensor, " requests"], Float[Tensor, "requests vocabulary"]]:
+    """Draw one token per request by inverting the cumulative distribution at its random number.
+
+    All work is within rows, so that a request's token does not depend on the others.
+
+    Args:
+        logits: As the model gave them, float32.
+        choices: One per row.
+
+    Returns:
+        The tokens, and the log-probabilities that they were drawn from (one-hot at temperature 0).
+
+    Raises:
+        ModelError: Logits are not finite, or no token may come.
+    """
+    allowed = _masked(logits, choices)
+    best = allowed.max(dim=-1)
+    if not bool(torch.isfinite(best.values).all()):
+        raise ModelError(
+            "The model gave logits that are not finite, or no token that may come. Are its weights intact "
+            "(did training diverge), and is the precision enough for them?"
+        )
+    column = logits.new_tensor
+    is_greedy = torch.tensor([choice.temperature == 0 for choice in choices], device=logits.device)
+    temperature = column([choice.temperature or 1.0 for choice in choices])[:, None]
+    scaled = (allowed - best.values[:, None]) / temperature  # at most 0: no temperature overflows
+    logp = torch.log_softmax(_truncated(scaled, choices), dim=-1)
+    total = logp.exp().cumsum(dim=-1)
+    point = column([choice.uniform for choice in choices])[:, None] * total[:, -1:]
+    point = torch.minimum(point, torch.nextafter(total[:, -1:], torch.zeros_like(point)))
+    drawn = torch.searchsorted(total, point, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+    tokens = torch.where(is_greedy, best.indices, drawn)
+    certain = torch.full_like(logp, -torch.inf).scatter_(1, tokens[:, None], 0.0)
+    return tokens, torch.where(is_greedy[:, None], certain, logp)
+
+
+def _masked(
+    logits: Float[Tensor, "requests vocabulary"], choices: Sequence[Choice]
+) -> Float[Tensor, "requests vocabulary"]:
+    if all(choice.mask is None for choice in choices):
+        return logits
+    width = logits.shape[-1]
+    allowed = np.ones((len(choices), width), dtype=np.bool_)
+    for row, choice in zip(allowed, choices, strict=True):
+        if choice.mask is not None:
+            known = min(width, len(choice.mask))
+            row[:known] = choice.mask[:known]
+            row[known:] = False  # logits that stand for no token
+    return logits.masked_fill(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
+
+
+def _truncated(
+    scaled: Float[Tensor, "requests vocabulary"], choices: Sequence[Choice]
+) -> Float[Tensor, "requests vocabulary"]:
+    """Keep the `top_k` likeliest tokens, and of them the fewest that have the probability `top_p`."""
+    rows = [i for i, choice in enumerate(choices) if choice.top_k > 0 or choice.top_p < 1.0]
+    if not rows:
+        return scaled
+    width = scaled.shape[-1]
+    ordered, order = scaled[rows].sort(dim=-1, descending=True, stable=True)
+    limits = [min(choices[i].top_k or width, width) for i in rows]
+    rank = torch.arange(width, device=scaled.device)
+    ordered = ordered.masked_fill(rank >= rank.new_tensor(limits)[:, None], -torch.inf)
+    probabilities = torch.softmax(ordered, dim=-1)
+    before = probabilities.cumsum(dim=-1) - probabilities
+    shares = [choices[i].top_p if choices[i].top_p < 1.0 else torch.inf for i in rows]
+    is_dropped = before >= before.new_tensor(shares)[:, None]
+    is_dropped[:, 0] = False
+    kept = torch.empty_like(ordered).scatter_(1, order, ordered.masked_fill(is_dropped, -torch.inf))
+    result = scaled.clone()
+    result[rows] = kept
+    return result

@@ -1,0 +1,145 @@
+"""One request on its way through the engine."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensorium.core import ModelError
+from sensorium.llm.local.requests import Generation, Request
+
+if TYPE_CHECKING:
+    from sensorium.llm.local.draw import Choice
+    from sensorium.llm.local.key_values import KeyValueRows
+
+_SEEDS = 2**63
+_MARGIN_TOKENS = 12
+"""A stop text may begin in the middle of a token, and a character may take several tokens."""
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """What the engine needs of a tokenizer."""
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end an answer."""
+        ...
+
+    def decode(self, tokens: list[int]) -> str:
+        """Text of tokens, special ones left out."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A request, and what has been sampled of its answer."""
+
+    request: Request
+    limit: int
+    """Tokens that the answer may have."""
+    is_cancelled: Callable[[], bool]
+    generation: Generation = field(default_factory=Generation)
+    rng: np.random.Generator = field(init=False)
+    reads: tuple[int, ...] = field(init=False)
+    """Tokens that are read before the first is sampled: the prompt, and what is said in any case."""
+    num_read: int = 0
+    """How many of them have their keys and values."""
+    own: "KeyValueRows | None" = None
+    """Keys and values while the prompt is read."""
+    failure: Exception | None = None
+    is_done: bool = False
+
+    def __post_init__(self) -> None:
+        self.reads = self.request.prompt + self.request.said
+        self.generation.token_ids += self.request.said
+        seed = self.request.sampling.seed
+        self.generation.seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        self.rng = np.random.default_rng(self.generation.seed % 2**128)  # negative seeds are fine, too
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that may still be sampled."""
+        return self.limit - len(self.generation.token_ids)
+
+    @property
+    def fed(self) -> NDArray[np.int64]:
+        """Tokens whose keys and values are there: prompt and answer, but for the last token sampled."""
+        if len(self.generation.token_ids) == len(self.request.said):
+            return np.asarray(self.reads[: self.num_read], dtype=np.int64)
+        return np.asarray([*self.request.prompt, *self.generation.token_ids[:-1]], dtype=np.int64)
+
+    def choice(self) -> "Choice":
+        """How the next token is chosen; draws the next random number unless there is nothing to choose.
+
+        Raises:
+            ModelError: The constraint leaves no token.
+        """
+        from sensorium.llm.local.draw import Choice
+
+        sampling, guide = self.request.sampling, self.request.guide
+        mask = None if guide is None else guide.mask()
+        num_allowed = None if mask is None else int(mask.sum())
+        if num_allowed == 0:
+            raise ModelError("The constraint of this answer leaves no token that may come next.")
+        return Choice(
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            uniform=float(self.rng.random()) if sampling.temperature > 0 and num_allowed != 1 else 0.0,
+            mask=mask,
+        )
+
+    def take(self, token: int, vocabulary: Vocabulary) -> None:
+        """Add a token to the answer, and end it where that is due."""
+        generation, guide = self.generation, self.request.guide
+        generation.token_ids.append(token)
+        if token in vocabulary.end_ids:
+            self._end("stop", vocabulary.decode(generation.token_ids[:-1]))
+        elif guide is not None and guide.is_finished:
+            self._end("stop", vocabulary.decode(generation.token_ids))
+        elif (guide is None or guide.is_free) and self._is_stopped(vocabulary):
+            text = vocabulary.decode(generation.token_ids)
+            places = [text.find(stop) for stop in self.request.sampling.stop]
+            self._end("stop", text[: min(place for place in places if place >= 0)])
+        elif self.remaining <= 0:
+            self._end("length", vocabulary.decode(generation.token_ids))
+
+    def fail(self, error: Exception) -> None:
+        """End with an error."""
+        self.failure, self.is_done = error, True
+
+    def _end(self, reason: str, text: str) -> None:
+        self.generation.finish_reason, self.generation.text, self.is_done = reason, text, True
+
+    def _is_stopped(self, vocabulary: Vocabulary) -> bool:
+        stops = self.request.sampling.stop
+        if not stops:
+            return False
+        length = max(len(stop.encode()) for stop in stops) + _MARGIN_TOKENS  # every token has a byte at least
+        tail = vocabulary.decode(self.generation.token_ids[-length:])
+        if not any(stop in tail for stop in stops):
+            return False
+        text = vocabulary.decode(self.generation.token_ids)
+        return any(stop in text for stop in stops)
+
+
+def log_probabilities(job: Job, token: int, own: Any, drawn: Any, was_forced: bool) -> None:
+    """Note the log-probabilities of a token that was just chosen.
+
+    Args:
+        job: Whose.
+        token: Which was taken.
+        own: Log-probabilities of the model, (vocabulary,).
+        drawn: Those that were drawn from, (vocabulary,).
+        was_forced: Whether another token had been drawn, but this one was the only one left.
+    """
+    generation = job.generation
+    generation.logprobs.append(float(own[token]))
+    generation.sampled_logprobs.append(0.0 if was_forced else float(drawn[token]))
+    if top := job.request.sampling.top_logprobs:
+        best = own.topk(min(top, own.shape[-1]))
+        generation.top_logprobs.append(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

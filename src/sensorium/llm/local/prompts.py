@@ -1,0 +1,175 @@
+"""A conversation as a model's chat template takes it, tools included."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from sensorium.core import ConfigError
+from sensorium.llm.local.config import LocalModelConfig
+from sensorium.llm.local.grammars import CALL_CLOSES, CALL_OPENS
+from sensorium.llm.local.requests import RequestError
+from sensorium.llm.local.tools import Tool
+from sensorium.llm.messages import AudioBlock, ImageBlock, Message, OtherBlock, TextBlock
+
+_TOOLS_TEXT = """You can call the functions described here, one JSON object a line:
+<tools>
+{tools}
+</tools>
+
+To call a function, answer with its name and arguments as a JSON object between marks, and nothing else:
+<tool_call>
+{{"name": "function name", "arguments": {{"argument": "value"}}}}
+</tool_call>
+What it returns follows between <tool_response> marks."""
+
+
+class Prompts:
+    """Writes prompts for one tokenizer.
+
+    Args:
+        tokenizer: Of transformers, with a chat template.
+        config: What is done with pictures, and who describes tools.
+
+    Raises:
+        ConfigError: The tokenizer has no chat template.
+    """
+
+    def __init__(self, tokenizer: Any, config: LocalModelConfig) -> None:
+        if not tokenizer.chat_template:
+            raise ConfigError(
+                f"The tokenizer of {config.model!r} has no chat template. Take the model's instruct version, "
+                "or put a chat_template.jinja into its folder."
+            )
+        self._tokenizer = tokenizer
+        self._backend = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._media: Literal["refuse", "name"] = config.media
+        self._tool_format = config.tool_format
+
+    def text(self, messages: Sequence[Message], tools: Sequence[Tool]) -> str:
+        """The prompt, up to and with the mark that begins the answer.
+
+        Raises:
+            RequestError: There is no message, one has content that the model cannot take, or the template
+                refuses the conversation.
+        """
+        if not messages:
+            raise RequestError("The conversation has no messages. Expected one at least.")
+        in_template = self._is_in_template(tools)
+        turns = self._native(messages) if in_template else self._described(messages, tools)
+        functions = [{"type": "function", "function": dict(tool.function)} for tool in tools]
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                turns,
+                tools=functions if functions and in_template else None,
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+        except Exception as error:  # a template raises what it likes
+            raise RequestError(
+                f"The model's chat template refuses the conversation: {type(error).__name__}: {error}"
+            ) from error
+        return text
+
+    def tokens(self, messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[int, ...]:
+        """The prompt as token ids; raises as `text`."""
+        text = self.text(messages, tools).encode("utf-8", "replace").decode()  # no half surrogates
+        return tuple(self._backend.encode(text, add_special_tokens=False).ids)
+
+    def _is_in_template(self, tools: Sequence[Tool]) -> bool:
+        if self._tool_format != "auto":
+            return self._tool_format == "template"
+        template: str = self._tokenizer.get_chat_template(
+            tools=[dict(tool.function) for tool in tools] or None
+        )
+        return "tools" in template and CALL_OPENS in template
+
+    def _native(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Turns for a template that knows calls and their results."""
+        turns: list[dict[str, Any]] = []
+        for message in messages:
+            turn: dict[str, Any] = {"role": _role(message), "content": self._content(message)}
+            if message.tool_calls:
+                turn["tool_calls"] = [_call_with_object(call) for call in message.tool_calls]
+            if message.name is not None:
+                turn["name"] = message.name
+            if message.tool_call_id is not None:
+                turn["tool_call_id"] = message.tool_call_id
+            turns.append(turn)
+        return turns
+
+    def _described(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[str, Any]]:
+        """Turns of plain text: tools in the system message, calls and results between marks."""
+        turns: list[dict[str, Any]] = []
+        if tools:
+            lines = "\n".join(json.dumps(dict(tool.function), ensure_ascii=False) for tool in tools)
+            turns.append({"role": "system", "content": _TOOLS_TEXT.format(tools=lines)})
+        was_tool = False
+        for message in messages:
+            role, content = _role(message), self._content(message)
+            if role == "tool":
+                content = f"<tool_response>\n{content}\n</tool_response>"
+                if was_tool:
+                    turns[-1]["content"] += f"\n{content}"
+                    continue
+                role = "user"
+            elif role == "system" and len(turns) == 1 and turns[0]["role"] == "system":
+                turns[0]["content"] = f"{content}\n\n{turns[0]['content']}"
+                continue
+            content = "\n".join(filter(None, (content, *map(_call_text, message.tool_calls))))
+            turns.append({"role": role, "content": content})
+            was_tool = message.role == "tool"
+        return turns
+
+    def _content(self, message: Message) -> str:
+        parts: list[str] = []
+        for block in message.content:
+            match block:
+                case TextBlock(text=text):
+                    parts.append(text)
+                case ImageBlock(width=width, height=height):
+                    parts.append(self._named("picture", f"{width} x {height} pixels"))
+                case AudioBlock(duration_s=duration_s):
+                    parts.append(self._named("sound", f"{duration_s:.1f} s"))
+                case OtherBlock(data=data):
+                    parts.append(self._other(data))
+        return "\n".join(filter(None, parts))
+
+    def _named(self, kind: str, size: str) -> str:
+        if self._media == "refuse":
+            raise RequestError(
+                f"The conversation holds a {kind} ({size}), and the local model takes text alone. Show it as "
+                "text, ask another model, or set media: name to have a line in its place."
+            )
+        return f"[{kind}, {size}, which you cannot perceive]"
+
+    def _other(self, data: Mapping[str, Any]) -> str:
+        kind = str(data.get("type"))
+        if isinstance(data.get("refusal"), str):
+            return str(data["refusal"])
+        if "reasoning" in kind or "thinking" in kind:
+            return ""  # earlier thoughts are not shown again
+        return self._named(kind, "content of that type")
+
+
+def _role(message: Message) -> str:
+    return "system" if message.role == "developer" else message.role
+
+
+def _call_with_object(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call whose arguments are an object, as templates expect, where they can be read as one."""
+    function = dict(call.get("function") or {})
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            function["arguments"] = json.loads(arguments or "{}")
+        except ValueError:
+            function["arguments"] = arguments
+    return {**call, "function": function}
+
+
+def _call_text(call: Mapping[str, Any]) -> str:
+    function = _call_with_object(call)["function"]
+    said = {"name": function.get("name"), "arguments": function.get("arguments")}
+    return f"{CALL_OPENS}\n{json.dumps(said, ensure_ascii=False)}\n{CALL_CLOSES}"

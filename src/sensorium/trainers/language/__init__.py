@@ -1,0 +1,1 @@
+"""Training of language models that act: episodes are collected, compared within groups, and learnt from."""

@@ -1,0 +1,291 @@
+"""Group-relative policy optimisation of a language model's agent: collect, compare, learn, evaluate."""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sensorium.core import EpisodeStatus, Stopwatch, derive_seed, wilson_interval
+from sensorium.core.files import atomic_write_json
+from sensorium.features import find_model
+from sensorium.llm.local import LocalChatModel, tiny_model
+from sensorium.llm.local.loading import load_model
+from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, TensorBoardSink
+from sensorium.metrics.sinks import read_jsonl
+from sensorium.rollouts.trajectory import Trajectory
+from sensorium.trainers.interrupts import interrupt_flag
+from sensorium.trainers.language.checkpoint import Pending, latest_run_checkpoint, load_run, save_run
+from sensorium.trainers.language.collect import Collected, Collector, TaskSampler
+from sensorium.trainers.language.config import ALGORITHM_VERSION, LanguageRunConfig
+from sensorium.trainers.language.credit import credit
+from sensorium.trainers.language.learner import Learner, Rows, minibatch
+from sensorium.trainers.language.model import with_adapters
+from sensorium.trainers.language.samples import samples_of
+
+TINY = "tiny"
+"""Name of a model that is made for the run."""
+_SPREAD = 0.1  # nearly uniform answers, so that there is something to explore
+_SHOWN_EPISODES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GRPOProgress:
+    """How a run stands, after each update."""
+
+    update: int
+    total_updates: int
+    reward: float
+    """Mean of the last round; NaN when nothing was collected."""
+    success_rate: float
+    eta_s: float
+
+
+class GRPOTraining:
+    """One run in its directory.
+
+    Args:
+        config: The run.
+        run: Its directory, from `open_run`; an existing checkpoint there is resumed.
+
+    Raises:
+        ConfigError: Environment, model or settings do not exist or do not fit.
+    """
+
+    def __init__(self, config: LanguageRunConfig, run: Path) -> None:
+        self.config, self.run_dir = config, run
+        base, tokenizer = load_model(config.model, self._find)
+        seed = derive_seed(config.seed, "adapters") % 2**31
+        needs_frozen = config.algo.kl_coef > 0 and config.lora is None
+        frozen = copy.deepcopy(base).requires_grad_(False) if needs_frozen else None
+        model = with_adapters(base, config.lora, seed=seed) if config.lora else base
+        model.eval()  # no dropout: the same weights give the same tokens
+        self.chat = LocalChatModel(model, tokenizer, config.model)
+        pad = tokenizer.pad_token_id
+        self.learner = Learner(
+            model,
+            config.algo,
+            pad=int(tokenizer.eos_token_id if pad is None else pad),
+            temperature=config.agent.temperature,
+            answer_tokens=config.agent.max_tokens,
+            frozen=frozen,
+        )
+        self.collector = Collector(config, self.chat)
+        self.sampler = TaskSampler(self.collector.tasks(config.split, config.num_tasks), config.seed)
+        self.update = 0
+        self.wall_s = 0.0
+        self._pending: Pending | None = None
+        self._stopwatch = Stopwatch()
+        found = latest_run_checkpoint(run)
+        self._saved = -1
+        if found is not None:
+            with self.chat.engine.paused():
+                counters, self._pending = load_run(found, self.learner)
+            self.update, self.wall_s = int(counters["update"]), float(counters["wall_s"])
+            self.sampler.cursor = int(counters["cursor"])
+            self._saved = self.update
+
+    def _find(self, name: str) -> Path | str:
+        """Folder of a model; ``tiny`` is made of random weights, for tests of everything but skill."""
+        if name != TINY:
+            return find_model(name)
+        folder = self.run_dir / "tiny"
+        if not folder.exists():
+            tiny_model(folder, seed=self.config.seed, spread=_SPREAD)
+        return folder
+
+    def run(self, report: Callable[[GRPOProgress], None] = lambda progress: None) -> bool:
+        """Train to the end of the run, or until the user interrupts.
+
+        Args:
+            report: Called after each update.
+
+        Returns:
+            Whether the run came to its end.
+
+        Raises:
+            TrainingError: Nothing can be learnt: all episodes fail, groups are missing, or the loss diverged.
+        """
+        sink = JsonlSink(self.run_dir / "metrics.jsonl")
+        sink.truncate_after(self.update)
+        board = TensorBoardSink(self.run_dir / "tensorboard", purge_step=self.update + 1)
+        sinks = MultiSink([sink, board])
+        began, done_before = time.perf_counter(), self.update
+        wall_before = self.wall_s
+        try:
+            with interrupt_flag() as interrupted:
+                while self.update < self.config.algo.total_updates:
+                    metrics = self._round(interrupted.is_set)
+                    self.wall_s = wall_before + time.perf_counter() - began
+                    if metrics is None:
+                        self._save()
+                        return False
+                    if self._is_due(self.config.evaluation.every):
+                        metrics |= self._evaluated()
+                    sinks.write(self.update, metrics)
+                    rate = (time.perf_counter() - began) / (self.update - done_before)
+                    report(self._progress(metrics, rate))
+                    if self._is_due(self.config.checkpoint_every):
+                        self._save()
+            self._save()
+            self._write_summary()
+            return True
+        finally:
+            sinks.close()
+            self.chat.engine.close()
+
+    def _round(self, is_interrupted: Callable[[], bool]) -> dict[str, Metric] | None:
+        """Collect, unless a round is under way, and learn from it; None when interrupted in it."""
+        algo, seed = self.config.algo, derive_seed(self.config.seed, "order", self.update)
+        pending = self._pending
+        if pending is None:
+            if is_interrupted():
+                return None
+            with self._stopwatch.measure("collect"):
+                collected = self.collector.collect(self.sampler, self.update)
+            pending = self._pending = self._compared(collected)
+        rows, told = pending.rows, {name: list(values) for name, values in pending.told.items()}
+        num_steps = algo.num_epochs * min(algo.num_minibatches, len(rows.samples))
+        for position in range(pending.position, num_steps):
+            if is_interrupted():
+                self._pending = pending._replace(position=position, told=told)
+                return None
+            chosen = minibatch(len(rows.samples), algo.num_minibatches, position, seed)
+            piece = Rows([rows.samples[i] for i in chosen], rows.advantages[chosen], rows.groups[chosen])
+            with self._stopwatch.measure("learn"), self.chat.engine.paused():
+                for name, value in self.learner.step(piece, is_on_policy=num_steps == 1).items():
+                    told.setdefault(name, []).append(value)
+        self._pending = None
+        self.update += 1
+        made: dict[str, Metric] = {name: Mean.of(value) for name, value in pending.metrics.items()}
+        made |= {name: Mean.of(values) for name, values in told.items()}
+        if told:
+            made["policy/first_ratio_deviation"] = Mean.of(told["policy/ratio_deviation"][0])
+        for part, seconds in self._stopwatch.drain().items():
+            made[f"time/{part}_s"] = Mean.of(seconds)
+        return made
+
+    def _compared(self, collected: Collected) -> Pending:
+        """A round that can be learnt from, and what is told of it."""
+        trajectories = collected.trajectories
+        metrics = _episode_metrics(trajectories) | {
+            "rollout/outcome": float(np.mean(collected.outcomes)),
+            "env/failed_episodes": float(collected.num_failed),
+            "groups/rounds": float(collected.num_rounds),
+            "groups/left_out": float(collected.num_left_out),
+        }
+        algo = self.config.algo
+        samples = samples_of(trajectories, temperature=self.config.agent.temperature)
+        if algo.num_epochs * algo.num_minibatches > 1:
+            with self._stopwatch.measure("rescore"), self.chat.engine.paused():
+                samples = self.learner.rescored(samples)
+        if not samples:
+            empty = torch.zeros(0)
+            return Pending(Rows([], empty, empty.long()), 0, metrics, {})
+        made = credit(trajectories, samples, algo)
+        answers = sum(len(sample.answer) for sample in samples)
+        told = made.metrics | {
+            "tokens/prompt": float(np.mean([len(sample.prompt) for sample in samples])),
+            "tokens/answer": answers / len(samples),
+            "tokens/cut_answers": float(np.mean([sample.is_cut for sample in samples])),
+            "tokens/sampled": float(answers),
+        }
+        self._show(trajectories)
+        return Pending(Rows(samples, made.advantages, made.groups), 0, metrics | told, {})
+
+    def _evaluated(self) -> dict[str, Metric]:
+        with self._stopwatch.measure("evaluate"):
+            played = self.collector.evaluate()
+        judged = [t for t in played if t.verdict.failure is None]
+        told = {
+            "eval/failed_episodes": float(len(played) - len(judged)),
+        }
+        if judged:
+            told["eval/success_rate"] = float(np.mean([_is_success(t) for t in judged]))
+            told["eval/return_mean"] = float(np.mean([t.verdict.reward or 0.0 for t in judged]))
+        return {name: Mean.of(value) for name, value in told.items()}
+
+    def _write_summary(self) -> None:
+        """What the run came to, for people and tools: `summary.json`."""
+        rows = read_jsonl(self.run_dir / "metrics.jsonl")
+        last = rows[-1]
+        judged = self.config.evaluation.tasks - int(last["eval/failed_episodes"])
+        rate = last.get("eval/success_rate")
+        solved = round(rate * judged) if rate is not None else 0
+        interval = wilson_interval(solved, judged) if judged else None
+        summary = {
+            "task": self.config.env,
+            "model": self.config.model.model,
+            "algorithm": ALGORITHM_VERSION,
+            "unit": self.config.algo.unit,
+            "seed": self.config.seed,
+            "updates": self.update,
+            "wall_s": self.wall_s,
+            "sampled_tokens": int(sum(row.get("tokens/sampled", 0.0) for row in rows)),
+            "success_rate": rate,
+            "success_ci95": None if interval is None else [interval.low, interval.high],
+            "episodes": judged,
+            "mean_return": last.get("eval/return_mean"),
+            "first_return": rows[0].get("rollout/return_mean"),
+            "last_return": last.get("rollout/return_mean"),
+        }
+        atomic_write_json(self.run_dir / "summary.json", summary)
+
+    def _is_due(self, every: int) -> bool:
+        at_end = self.update == self.config.algo.total_updates
+        return at_end or (every > 0 and self.update % every == 0)
+
+    def _save(self) -> None:
+        name = f"{self.update:06d}" + (f".{self._pending.position}" if self._pending else "")
+        path = self.run_dir / "checkpoints" / name
+        if path.exists():
+            return
+        counters = {"update": self.update, "wall_s": self.wall_s, "cursor": self.sampler.cursor}
+        save_run(path, self.learner, counters, self._pending)
+
+    def _show(self, trajectories: Sequence[Trajectory]) -> None:
+        """Keep some episodes of each round for the report and for people, the best and the worst of them."""
+        ordered = sorted(trajectories, key=lambda t: t.verdict.reward or 0.0)
+        shown = ordered[: _SHOWN_EPISODES // 2] + ordered[-_SHOWN_EPISODES // 2 :]
+        kept = [t.model_dump(mode="json", exclude={"steps": {"__all__": {"account"}}}) for t in shown]
+        atomic_write_json(self.run_dir / "episodes" / f"{self.update:06d}.json", kept)
+
+    def _progress(self, metrics: dict[str, Metric], rate_s: float) -> GRPOProgress:
+        def told(name: str) -> float:
+            found = metrics.get(name)
+            return found.value if isinstance(found, Mean) else float("nan")
+
+        total = self.config.algo.total_updates
+        return GRPOProgress(
+            update=self.update,
+            total_updates=total,
+            reward=told("rollout/return_mean"),
+            success_rate=told("rollout/success_rate"),
+            eta_s=rate_s * (total - self.update),
+        )
+
+
+def _is_success(trajectory: Trajectory) -> bool:
+    return trajectory.verdict.status is EpisodeStatus.SUCCESS
+
+
+def _episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """What is told of the episodes of a round."""
+    if not trajectories:
+        return {}
+    results: list[Any] = [r for t in trajectories for step in t.steps for r in step.results]
+    told = {
+        "rollout/success_rate": float(np.mean([_is_success(t) for t in trajectories])),
+        "rollout/episode_length": float(np.mean([len(t.steps) for t in trajectories])),
+        "rollout/truncated_rate": float(
+            np.mean([t.verdict.status is EpisodeStatus.TRUNCATED for t in trajectories])
+        ),
+        "tools/calls": len(results) / len(trajectories),
+    }
+    if results:
+        told["tools/failure_rate"] = float(np.mean([result.failure is not None for result in results]))
+    return told

@@ -1,0 +1,209 @@
+"""One update of a language model's policy from samples and their advantages."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sensorium.algorithms.token_loss import kl_per_token, loss_weights, token_policy_loss
+from sensorium.core import TrainingError
+from sensorium.trainers.language.config import GRPOConfig
+from sensorium.trainers.language.model import answer_scores, as_before_training, trained_parameters
+from sensorium.trainers.language.samples import Batch, Sample, as_batch, micro_batches
+
+
+class Rows(NamedTuple):
+    """Samples of one optimiser step."""
+
+    samples: Sequence[Sample]
+    advantages: Float[Tensor, " rows"]
+    groups: Int[Tensor, " rows"]
+    """Task of each."""
+
+
+class _Sums:
+    """Sums over tokens, for means over the whole step."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, float] = {}
+
+    def add(self, **values: Tensor | float) -> None:
+        for name, value in values.items():
+            self.values[name] = self.values.get(name, 0.0) + float(value)
+
+
+class Learner:
+    """Model, optimiser, and the loss.
+
+    Args:
+        model: Causal language model of transformers, with adapters or without.
+        config: The algorithm.
+        pad: Token for padding.
+        temperature: At which answers are sampled.
+        answer_tokens: Longest answer.
+        frozen: The model before training, when the divergence from it counts and there are no adapters.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        config: GRPOConfig,
+        *,
+        pad: int,
+        temperature: float,
+        answer_tokens: int,
+        frozen: nn.Module | None = None,
+    ) -> None:
+        self.model, self.config = model, config
+        self.parameters = trained_parameters(model)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(), lr=config.lr, weight_decay=config.weight_decay
+        )
+        self.num_steps = 0
+        self._pad, self._temperature = pad, temperature
+        self._answer_tokens, self._frozen = answer_tokens, frozen
+        self._device = next(iter(self.parameters.values())).device
+
+    def rescored(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The samples with log-probabilities of the model as it is now, instead of the sampler's.
+
+        The sampler reads one token at a time and in company that time decides, which rounds differently.
+        """
+        made = list(samples)
+        with torch.no_grad():
+            for piece in micro_batches(samples, range(len(samples)), self.config.micro_batch_tokens):
+                batch = as_batch([samples[row] for row in piece], pad=self._pad, device=self._device)
+                scores = answer_scores(self.model, batch, temperature=self._temperature).logprobs.cpu()
+                for row, scored in zip(piece, scores, strict=True):
+                    own = tuple(scored[: len(samples[row].answer)].tolist())
+                    made[row] = samples[row]._replace(logprobs=own)
+        return made
+
+    def step(self, rows: Rows, *, is_on_policy: bool = False) -> dict[str, float]:
+        """One optimiser step; the loss does not depend on how samples are split into micro batches.
+
+        Args:
+            rows: What is learnt from.
+            is_on_policy: The model is still the one that sampled: every ratio is 1.
+
+        Returns:
+            Name of a metric -> value.
+
+        Raises:
+            TrainingError: The loss or a gradient is not finite.
+        """
+        samples, sums = rows.samples, _Sums()
+        counted = torch.tensor([self._counted(sample) for sample in samples])
+        weights = loss_weights(
+            counted, self.config.normaliser, groups=rows.groups, max_tokens=self._answer_tokens
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        for piece in micro_batches(samples, range(len(samples)), self.config.micro_batch_tokens):
+            if not bool(counted[piece].any()):
+                continue
+            batch = as_batch(
+                [self._masked(samples[row]) for row in piece], pad=self._pad, device=self._device
+            )
+            loss = self._loss(batch, rows.advantages[piece], weights[piece], sums, is_on_policy)
+            if not bool(torch.isfinite(loss)):
+                raise TrainingError(
+                    f"The loss is {loss.item()} after {self.num_steps} steps. Lower lr, or raise kl_coef."
+                )
+            loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
+        if not bool(torch.isfinite(norm)):
+            raise TrainingError(f"The gradient is {norm.item()} after {self.num_steps} steps. Lower lr.")
+        lr = self.config.lr * min(1.0, (self.num_steps + 1) / max(1, self.config.warmup_updates))
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        self.num_steps += 1
+        return self._told(sums, counted) | {"gradient/norm": float(norm), "lr": lr}
+
+    def _loss(
+        self,
+        batch: Batch,
+        advantages: Float[Tensor, " rows"],
+        weights: Float[Tensor, " rows"],
+        sums: _Sums,
+        is_on_policy: bool,
+    ) -> Float[Tensor, ""]:
+        config, mask = self.config, batch.mask
+        scores = answer_scores(self.model, batch, temperature=self._temperature)
+        spread = advantages.to(scores.logprobs)[:, None].expand_as(scores.logprobs)
+        old = scores.logprobs.detach() if is_on_policy else batch.logprobs
+        made = token_policy_loss(
+            scores.logprobs,
+            old,
+            spread,
+            mask,
+            clip_ratio_low=config.clip_ratio_low,
+            clip_ratio_high=config.clip_ratio_high,
+            dual_clip=config.dual_clip,
+            ratio_of=config.ratio_of,
+        )
+        weight = weights.to(scores.logprobs)[:, None]
+        loss = (weight * made.per_token).sum()
+        sums.add(policy=loss.detach())
+        if config.kl_coef > 0:
+            with torch.no_grad(), as_before_training(self.model, self._frozen) as before:
+                reference = answer_scores(before, batch, temperature=self._temperature).logprobs
+            divergence = kl_per_token(scores.logprobs, reference, mask, config.kl_kind)
+            loss = loss + config.kl_coef * (weight * divergence).sum()
+            sums.add(reference_kl=divergence.detach().sum())
+        with torch.no_grad():
+            moved = kl_per_token(old, scores.logprobs, mask, "k3")
+            apart = torch.where(mask, (batch.logprobs - scores.logprobs).abs(), 0.0).max()
+            sums.values["apart"] = max(float(apart), sums.values.get("apart", 0.0))
+            sums.add(
+                kl=moved.sum(),
+                entropy=torch.where(mask, scores.entropy, 0.0).sum(),
+                low=made.clipped_low.sum(),
+                high=made.clipped_high.sum(),
+            )
+            worst = float(torch.where(mask, (made.ratio - 1).abs(), 0.0).max())
+            sums.values["ratio"] = max(worst, sums.values.get("ratio", 0.0))
+        return loss
+
+    def _told(self, sums: _Sums, counted: Int[Tensor, " rows"]) -> dict[str, float]:
+        found, tokens = sums.values, max(1, int(counted.sum()))
+        told = {
+            "loss/policy": found.get("policy", 0.0),
+            "policy/entropy": found.get("entropy", 0.0) / tokens,
+            "policy/kl": found.get("kl", 0.0) / tokens,
+            "policy/clip_fraction_low": found.get("low", 0.0) / tokens,
+            "policy/clip_fraction_high": found.get("high", 0.0) / tokens,
+            "policy/ratio_deviation": found.get("ratio", 0.0),
+            "policy/logprob_change": found.get("apart", 0.0),
+        }
+        if self.config.kl_coef > 0:
+            told["policy/reference_kl"] = found.get("reference_kl", 0.0) / tokens
+        return told
+
+    def _counted(self, sample: Sample) -> int:
+        return sum(self._masked(sample).counts)
+
+    def _masked(self, sample: Sample) -> Sample:
+        if self.config.mask_cut_answers and sample.is_cut:
+            return sample._replace(counts=(False,) * len(sample.counts))
+        return sample
+
+
+def minibatch(num_samples: int, num_minibatches: int, position: int, seed: int) -> list[int]:
+    """Rows of one optimiser step: every pass takes all samples once, in an order of its own.
+
+    Args:
+        num_samples: In the round.
+        num_minibatches: Steps per pass; fewer when there are fewer samples.
+        position: Number of the step in the round, from 0.
+        seed: Of the order.
+    """
+    pieces = min(num_minibatches, num_samples)
+    epoch, piece = divmod(position, pieces)
+    generator = torch.Generator().manual_seed((seed + epoch) % 2**63)
+    order = torch.randperm(num_samples, generator=generator).tolist()
+    size = math.ceil(num_samples / pieces)
+    return order[piece * size : (piece + 1) * size]

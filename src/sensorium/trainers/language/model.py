@@ -1,0 +1,88 @@
+"""The model that is trained: its weights, adapters, and the log-probabilities it gives to answers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sensorium.core import ConfigError, require
+from sensorium.trainers.language.config import LoraConfig
+from sensorium.trainers.language.samples import Batch
+
+
+class AnswerScores(NamedTuple):
+    """What a model says of answers."""
+
+    logprobs: Float[Tensor, "rows answer"]
+    entropy: Float[Tensor, "rows answer"]
+    """Of the distribution each token was drawn from, nats; without gradient."""
+
+
+def with_adapters(model: Any, lora: LoraConfig, *, seed: int) -> Any:
+    """The model with low-rank adapters; only they are trained.
+
+    Raises:
+        ConfigError: The model has none of the layers.
+        MissingDependencyError: peft is not installed.
+    """
+    peft = require("peft", extra="language", purpose="low-rank adapters")
+    names = {name.rsplit(".", 1)[-1] for name, _ in model.named_modules()}
+    targets = [target for target in lora.targets if target in names]
+    if not targets:
+        raise ConfigError(
+            f"The model has none of the layers of lora.targets ({', '.join(lora.targets)}). Its linear "
+            f"layers are: {', '.join(sorted(_linear_names(model)))}."
+        )
+    settings = peft.LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, target_modules=targets, lora_dropout=0.0, task_type="CAUSAL_LM"
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return peft.get_peft_model(model, settings)
+
+
+def answer_scores(model: Any, batch: Batch, *, temperature: float = 1.0) -> AnswerScores:
+    """Log-probabilities of the tokens of answers, given what stands before them.
+
+    Args:
+        model: A causal language model of transformers.
+        batch: Answers beside their prompts.
+        temperature: Logits are divided by it.
+    """
+    width = batch.answer_tokens
+    positions = (batch.attention.long().cumsum(1) - 1).clamp(min=0)
+    logits = model(
+        input_ids=batch.ids,
+        attention_mask=batch.attention.long(),
+        position_ids=positions,
+        logits_to_keep=width + 1,
+        use_cache=False,
+    ).logits[:, :-1]
+    logp = torch.log_softmax(logits.float() / temperature, dim=-1)
+    chosen = logp.gather(2, batch.ids[:, -width:, None])[:, :, 0]
+    with torch.no_grad():
+        entropy = -(logp.exp() * logp).nan_to_num(nan=0.0).sum(-1)
+    return AnswerScores(chosen, entropy)
+
+
+@contextmanager
+def as_before_training(model: Any, frozen: nn.Module | None) -> Iterator[Any]:
+    """The model as it was: the frozen copy, or this one without its adapters."""
+    if frozen is not None:
+        yield frozen
+        return
+    with model.disable_adapter():
+        yield model
+
+
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Name -> parameter of all that is trained."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _linear_names(model: nn.Module) -> set[str]:
+    linear = (name for name, module in model.named_modules() if isinstance(module, nn.Linear))
+    return {name.rsplit(".", 1)[-1] for name in linear}
