@@ -14,9 +14,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import numpy as np
 from mkdocs.exceptions import PluginError
 from run_examples import example, extractor_rows, named_constants, printed, said, source, text_of
 
@@ -28,6 +32,8 @@ _METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
 _LOSS = re.compile(r'losses\["(\w+)"\] = ')
 _TRAINERS = ("ppo.py", "dapo.py", "diagnostics.py", "curriculum.py", "training.py")
 """Files of `sensorium.trainers` that write metrics."""
+_LANGUAGE_TRAINERS = ("language/grpo.py", "language/credit.py", "language/learner.py")
+"""Those that train language models."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -62,25 +68,33 @@ def _codes(names: Iterable[Any]) -> str:
 
 def metrics(rooms: str = "") -> str:
     """Every metric that training writes, or those of some rooms (``gate,contribution``), with its meaning."""
-    from sensorium.metrics.names import METRIC_MEANINGS
+    return _metrics_of(_TRAINERS, rooms)
+
+
+def language_metrics(rooms: str = "") -> str:
+    """The same of the training of language models' agents."""
+    return _metrics_of(_LANGUAGE_TRAINERS, rooms)
+
+
+def _metrics_of(files: Sequence[str], rooms: str) -> str:
+    from sensorium.metrics.names import METRIC_MEANINGS, meaning
 
     written: set[str] = set()
-    for name in _TRAINERS:
+    for name in files:
         source = (ROOT / "src/sensorium/trainers" / name).read_text()
         written |= {_without_fields(metric) for metric in _METRIC.findall(source)}
         written |= {f"loss/{term}" for term in _LOSS.findall(source)}
-    unexplained = written - {_without_fields(name) for name in METRIC_MEANINGS}
-    if unexplained:
+    own = {name: meaning(name) for name in written - {_without_fields(name) for name in METRIC_MEANINGS}}
+    if unexplained := {name for name, sentence in own.items() if sentence is None}:
         raise PluginError(f"Metrics that METRIC_MEANINGS does not explain: {sorted(unexplained)}")
     wanted = rooms.split(",") if rooms else sorted({name.partition("/")[0] for name in written})
+    meanings = METRIC_MEANINGS | {name: str(sentence) for name, sentence in sorted(own.items())}
     found = [
-        name
-        for name in METRIC_MEANINGS
-        if _without_fields(name) in written and name.partition("/")[0] in wanted
+        name for name in meanings if _without_fields(name) in written and name.partition("/")[0] in wanted
     ]
     if empty := set(wanted) - {name.partition("/")[0] for name in found}:
         raise PluginError(f"Training writes no metrics in the rooms {sorted(empty)}")
-    return _table(("metric", "what it says"), [(_code(name), METRIC_MEANINGS[name]) for name in found])
+    return _table(("metric", "what it says"), [(_code(name), meanings[name]) for name in found])
 
 
 def metric_meanings(room: str) -> str:
@@ -126,7 +140,24 @@ def fields(target: str) -> str:
     return _table(("field", "type", "meaning"), rows)
 
 
+def _bare(annotation: Any) -> Any:
+    """A type without what validators and limits add to it."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bare(arguments[0])
+    if not arguments or origin in (Literal, np.ndarray) or not all(map(_is_type, arguments)):
+        return annotation
+    bare = tuple(map(_bare, arguments))
+    return reduce(or_, bare) if origin in (Union, UnionType) else origin[bare]
+
+
+def _is_type(argument: Any) -> bool:
+    """Whether an argument of a type is a type itself, not the list of arguments of a function."""
+    return not isinstance(argument, list)
+
+
 def _type(annotation: Any) -> str:
+    annotation = _bare(annotation)
     text = (
         annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
     )
@@ -216,15 +247,27 @@ def scenarios() -> str:
 
 
 def presets() -> str:
-    """Name, purpose, task and sensors of each preset."""
-    from sensorium.presets import PRESETS
+    """Name, purpose, task and sensors of each preset of a policy network."""
+    from sensorium.presets import EMBODIED
 
     rows = []
-    for name, build in PRESETS.items():
+    for name, build in EMBODIED.items():
         made = build()
         summary = (inspect.getdoc(build) or "").split("\n", 1)[0]
         rows.append((_code(name), summary, _code(made.env.task), _codes(made.env.sensor_names)))
     return _table(("preset", "what it trains", "task", "sensors"), rows)
+
+
+def language_presets() -> str:
+    """Name, purpose, environment and model of each preset of a language model's agent."""
+    from sensorium.presets import LANGUAGE
+
+    rows = []
+    for name, build in LANGUAGE.items():
+        made = build()
+        summary = (inspect.getdoc(build) or "").split("\n", 1)[0]
+        rows.append((_code(name), summary, _code(made.env), _code(made.model.model)))
+    return _table(("preset", "what it trains", "environment", "model"), rows)
 
 
 def models() -> str:
@@ -318,6 +361,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     function.__name__: function
     for function in (
         metrics,
+        language_metrics,
         metric_meanings,
         config,
         fields,
@@ -325,6 +369,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
         tasks,
         scenarios,
         presets,
+        language_presets,
         models,
         senses,
         command,

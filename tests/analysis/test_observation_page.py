@@ -10,7 +10,7 @@ from html_page import Page
 from observed import SENT_SOURCE, SOURCE, HandMadeTrace, image_block, make_trace, part, png, wav
 
 from sensorium.analysis.observation_drawing import ViewLimits, text_views
-from sensorium.analysis.observation_lines import left_out_lines, sent_lines
+from sensorium.analysis.observation_lines import left_out_lines, sent_lines, sent_rows
 from sensorium.analysis.observation_media import MediaLimits, PageMedia
 from sensorium.analysis.observation_page import budget_segments, render_page, write_page
 from sensorium.analysis.observation_payload import PageLimits, block_views, page_data
@@ -19,8 +19,18 @@ from sensorium.core.types import Modality
 from sensorium.features.extractors.base import Features
 from sensorium.llm.messages import AudioBlock, ImageBlock, OtherBlock, TextBlock
 from sensorium.observations.base import Observation
-from sensorium.observations.values import ArrayValue, ImageValue, StructuredValue, TableValue, TextValue
+from sensorium.observations.values import (
+    ArrayValue,
+    CaseResult,
+    CodeValue,
+    ImageValue,
+    StructuredValue,
+    TableValue,
+    TextValue,
+)
 from sensorium.representations.base import Account, Level, Representation
+from sensorium.representations.config import PipelineConfig
+from sensorium.representations.pipeline import ObservationPipeline
 
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> javascript:a() \u2028 &amp;"
 
@@ -170,6 +180,32 @@ def test_thousands_of_parts_make_a_bounded_page() -> None:
     assert isinstance(parts, list)
     assert len(parts) == 2_012
     assert all(one["raw"] for one in parts)
+
+
+def test_test_results_alone_are_not_drawn_as_empty_code() -> None:
+    value = CodeValue(text="", tests=(CaseResult(name="t", status="failed", message="boom"),))
+    views = raw_views(part("junit.xml", Modality.CODE, value), PageMedia(MediaLimits()))
+    assert [view["t"] for view in views] == ["heading", "table"]
+
+
+def test_sent_rows_are_told_from_others() -> None:
+    lines = ["### t: table", "5 (int64): 1 to 2", "row | a", "[... rows 0-1]", "2 | 5 | x"]
+    sent = "\n".join([*lines, "4 Bonn am Rhein | 7  <- a is high", "row 6: a=1, b=2"])
+    assert sent_rows([0, 1, 2, 3, 4, 5, 6], sent) == [False, False, True, False, True, False, True]
+
+
+def test_rows_of_a_table_are_marked() -> None:
+    names = ["Aachen", "Bonn", "Celle"] * 20
+    raw = "city,people\n" + "".join(f"{name},{1000 + 7 * i}\n" for i, name in enumerate(names))
+    pipeline = ObservationPipeline(PipelineConfig().updated({"observation": {"max_tokens": 300}}))
+    trace = pipeline.trace({"cities.csv": raw.encode()}, task="Which city has 1007 people?")
+    (part,) = page_data(trace)["parts"]
+    (rows,) = [view for view in part["raw"] if "numbers" in view]
+    text = trace.representation.messages[-1].text
+    assert 0 < rows["sent"].count("1") < 60
+    for number, flag in zip(rows["numbers"], rows["sent"], strict=True):
+        assert (f"\n{number} | {names[number]} | {1000 + 7 * number}" in text) == (flag == "1")
+    assert rows["sent"][1] == "1"
 
 
 def test_what_is_sent_is_never_cut() -> None:

@@ -79,7 +79,7 @@ def test_rows_of_other_widths_are_kept_and_named() -> None:
     reasons = {n.row: n.reason for n in table.notable}
     assert "2 instead of 3 fields" in reasons[1]
     assert "'9'" in reasons[2]
-    assert any("2 rows do not have 3 fields" in note for note in notes)
+    assert any("2 rows without 3 fields" in note for note in notes)
 
 
 def test_a_quotation_mark_that_is_never_closed_loses_nothing() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.files import list_files, read_content, suffix_of
+from sensorium.observations.read import read
 
 SMALL = ReadConfig(max_bytes=1_000, max_files=5)
 
@@ -103,3 +104,12 @@ def test_packed_files_are_unpacked_within_the_limit(tmp_path: Path) -> None:
     damaged = read_content(path, SMALL).problem
     assert damaged is not None
     assert damaged.what.startswith("the gzip file is damaged")
+
+
+def test_files_behind_the_limit_are_counted_in_one_line(tmp_path: Path) -> None:
+    for number in range(60):
+        (tmp_path / f"{number:02d}.txt").write_text("x")
+    (tmp_path / "z.pdf").write_bytes(b"%PDF-1.4")
+    listing = read(tmp_path, config=ReadConfig(max_files=50)).parts[0].text
+    assert listing is not None
+    assert listing.split("\n")[50:] == ["not read:", "- and 11 more: there are more than 50 files"]

@@ -22,6 +22,7 @@ from sensorium.llm.messages import ImageBlock
 from sensorium.observations.base import Observation, Part
 from sensorium.observations.values import TextValue
 from sensorium.representations.base import Level
+from sensorium.representations.candidates import REFERENCE_RETAINED
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History
 from sensorium.representations.media.store import MediaStore
@@ -155,6 +156,27 @@ def test_the_same_picture_is_sent_once():
     assert entry.why == "same as ref:first"
     assert entry.retained == 1.0
     assert "[ref:again: same as ref:first]" in rep.messages[-1].text
+
+
+def test_a_duplicate_retains_what_the_first_does():
+    photo = Image.effect_noise((1024, 768), 60).convert("RGB")
+    parts = (
+        picture_part(photo, "first"),
+        picture_part(photo, "again").model_copy(update={"importance": 3.0}),
+    )
+    whys = set()
+    for size in (2000, 700, 200, 60, 30):
+        rep = pipeline(observation={"max_tokens": size})(Observation(parts=parts))
+        first, again = rep.account.entry("first"), rep.account.entry("again")
+        assert first.weight == again.weight == 3.0
+        if again.level is Level.REFERENCE:
+            assert again.retained == max(first.retained, REFERENCE_RETAINED)
+            whys.add((first.level, again.why.partition(" (")[0]))
+    assert whys >= {
+        (Level.FULL, "same as ref:first"),
+        (Level.THUMBNAIL, "same as ref:first, which is a thumbnail"),
+    }
+    assert any(level in (Level.REFERENCE, Level.DROPPED) for level, _ in whys)
 
 
 def judged(answers: dict[str, str]) -> Callable[[Asked], Reply]:

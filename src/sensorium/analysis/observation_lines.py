@@ -1,15 +1,17 @@
-"""Which lines of a part were sent, and which lines of what was sent stand for something that was not."""
+"""Which lines and rows of a part were sent, and which lines of that stand for something that was not."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
 LEFT_OUT = re.compile(
-    r"\s*(?:#|//)?\s*\[(?:\.\.\. |ref:|\d+ more not shown)|\W*\.{3}.*\b(?:left out|not shown)\b"
+    r"\s*(?:#|//)?\s*\[(?:\.\.\. |ref:|\d+ more not shown)|\W*\.{3}.*\b(?:left out|not shown|not read)\b"
 )
 """Beginning of a line that stands for what is left out, e.g. ``[... lines 12-41]``."""
 
 _NUMBER = re.compile(r"^\s*\S?\s*\d+\s*[:|│>.)\t]?\s?")
+_ROW = re.compile(r"(\d+)(?: [^|]*)? \||row (\d+)(?: [^|:]*)?:")
+"""Beginning of a line that holds a row of a table: ``12 | ...``, ``12 label | ...``, ``row 12: a=1``."""
 _MIN_PIECE = 12
 _MAX_PIECES = 400
 
@@ -52,11 +54,27 @@ def sent_lines(raw: Sequence[str], sent: str) -> list[bool]:
     return flags
 
 
+def sent_rows(numbers: Sequence[int], sent: str) -> list[bool]:
+    """For each row of a table whether it was sent, be it in part.
+
+    Args:
+        numbers: Of the rows in the source, with which their lines begin.
+        sent: All text that was sent of the table.
+    """
+    found = {int(match[1] or match[2]) for line in sent.split("\n") if (match := _ROW.match(line))}
+    return [number in found for number in numbers]
+
+
 def mark_sent(views: Sequence[dict[str, Any]], sent: str) -> None:
-    """Give each text view of a part its ``sent`` flags, as a string of 0 and 1."""
+    """Give each text view, and each view of numbered rows, its ``sent`` flags, as a string of 0 and 1."""
     for view in views:
         if view["t"] == "text":
-            view["sent"] = "".join("01"[flag] for flag in sent_lines(view["lines"], sent))
+            flags = sent_lines(view["lines"], sent)
+        elif "numbers" in view:
+            flags = sent_rows(view["numbers"], sent)
+        else:
+            continue
+        view["sent"] = "".join("01"[flag] for flag in flags)
 
 
 def _place(line: str, places: dict[str, list[int]], position: int) -> int | None:

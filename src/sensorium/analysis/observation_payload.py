@@ -14,6 +14,7 @@ from sensorium.analysis.observation_views import raw_views
 from sensorium.features.extractors.base import FeatureMap, Features
 from sensorium.llm.messages import AnyBlock, AudioBlock, ImageBlock, Message, OtherBlock, TextBlock
 from sensorium.observations.base import Observation, Part
+from sensorium.observations.values import TableValue
 from sensorium.representations.base import Entry, Level, Representation
 
 _STRIP = 512
@@ -134,8 +135,10 @@ def _weight(entry: Entry | None) -> float:
 
 
 def _mark(views: list[View], part: Part, entry: Entry | None, shown: Sequence[AnyBlock]) -> None:
-    """Tell sent lines from others, where a part was sent in part and line by line."""
-    if entry is not None and entry.level is Level.SUMMARY and part.text is not None:
+    """Tell sent lines and rows from others, where a part was sent in part."""
+    if entry is None or not (part.text is not None or isinstance(part.value, TableValue)):
+        return
+    if entry.level is Level.SUMMARY or (entry.level is Level.FULL and entry.ref is not None):
         mark_sent(views, "\n".join(block.text for block in shown if isinstance(block, TextBlock)))
 
 

@@ -20,6 +20,7 @@ from sensorium.analysis.observation_drawing import (
 )
 from sensorium.analysis.observation_media import PageMedia
 from sensorium.analysis.pictures import depth_picture, value_range
+from sensorium.core.counted import counted
 from sensorium.core.errors import MissingDependencyError
 from sensorium.core.types import Modality
 from sensorium.observations.array import array_of
@@ -133,12 +134,14 @@ def _code(value: CodeValue, limits: ViewLimits) -> list[View]:
         marks[value.cursor_line] = Mark("cursor", f"cursor{column}")
     for fault in value.faults:
         marks[fault.line] = Mark("bad", f"column {fault.column}: {fault.message}")
-    about = [("language", value.language or "unknown")]
+    is_state_alone = not value.text and bool(value.stack or value.variables or value.tests)
+    about = [] if is_state_alone else [("language", value.language or "unknown")]
     if value.path:
         about.append(("path", value.path))
     if value.tools:
         about.append(("tools", ", ".join(value.tools)))
-    views = [pairs(about), *text_views(value.text, limits, marks=marks)]
+    views = [pairs(about)] if about else []
+    views += [] if is_state_alone else text_views(value.text, limits, marks=marks)
     if value.stack is not None:
         views += _stack(value.stack)
     if value.variables:
@@ -171,7 +174,7 @@ def _run_of(cell: CellValue) -> str:
 
 def _table(value: TableValue, limits: ViewLimits) -> list[View]:
     sample = ", a sample of the source" if value.is_sample else ""
-    views = [note(f"{value.num_rows:,} rows, {len(value.columns):,} columns{sample}")]
+    views = [note(f"{counted(value.num_rows, 'row')}, {counted(len(value.columns), 'column')}{sample}")]
     columns = value.columns[: limits.columns]
     profile = [_column(column) for column in columns]
     head = ("column", "type", "missing", "distinct", "range", "mean")
@@ -180,13 +183,16 @@ def _table(value: TableValue, limits: ViewLimits) -> list[View]:
     if value.notable:
         said = [(f"row {one.row}", one.reason) for one in value.notable[: limits.rows]]
         views += [heading("Rows that stand out"), pairs(said)]
-    numbers: Sequence[Any] = value.index or value.row_numbers or range(len(value.rows))
-    rows = []
-    for position, row in enumerate(value.rows[: limits.rows]):
-        label = str(numbers[position]) if position < len(numbers) else ""
-        rows.append((label, *(shorten(_cell(cell), limits.cell_chars) for cell in row[: len(columns)])))
+    numbers = value.row_numbers if len(value.row_numbers) == len(value.rows) else range(len(value.rows))
+    labels: Sequence[Any] = value.index if value.index and len(value.index) == len(numbers) else numbers
+    rows = [
+        (str(label), *(shorten(_cell(cell), limits.cell_chars) for cell in row[: len(columns)]))
+        for label, row in zip(labels, value.rows[: limits.rows], strict=False)
+    ]
     if rows:
-        views += [heading("Rows"), grid(("", *(column.name for column in columns)), rows, labels=1)]
+        table = grid(("", *(column.name for column in columns)), rows, labels=1)
+        table["numbers"] = list(numbers[: len(rows)])
+        views += [heading("Rows"), table]
     return [*views, *_missing(value.num_rows, len(rows), "rows")]
 
 

@@ -40,7 +40,7 @@ def read_files(files: Sequence[str], config: ReadConfig, *, name: str | None = N
             parts += read(_raw(file, config, name), name=called, config=config).parts
         except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
             what = getattr(error, "strerror", None) or str(error)
-            failures.append(f"{printable(file)}: {what}")
+            failures.append(f"{printable(file) or repr(file)}: {what}")
             mend = "Check the name." if isinstance(error, FileNotFoundError) else ""
             problem = ProblemValue(what=what, where=printable(file), mend=mend)
             parts.append(Part(id=called, modality=Modality.TEXT, value=problem))

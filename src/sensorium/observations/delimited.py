@@ -3,9 +3,11 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from sensorium.core.counted import counted
+from sensorium.observations.columns import BLANKS, csv_format, find_columns, prepared
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.decoding import WIDE, decode, encoding_of
 from sensorium.observations.grid import MAX_READ_CELLS, Grid
@@ -39,6 +41,8 @@ class Dialect(NamedTuple):
     skipped_lines: int
     """Comment lines before the table."""
     num_columns: int
+    header: tuple[str, ...] = ()
+    """Names of the columns that do not stand in a line of their own, e.g. in a comment."""
 
 
 def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator: str | None = None) -> Grid:
@@ -72,7 +76,7 @@ class _Reader:
     ) -> None:
         self._source, self._size, self._encoding = source, size, encoding
         self._dialect, self._config = dialect, config
-        self._header: list[str] | None = None
+        self._header: list[str] | None = list(dialect.header) or None
         self._rows: list[list[str]] = []
         self._odd: dict[int, str] = {}
         self._notes: list[str] = []
@@ -144,12 +148,13 @@ class _Reader:
 
     def _take(self, text: str, max_rows: int, *, is_first: bool) -> tuple[int, bool]:
         """Add the rows of a text; how many characters they took and whether they were all."""
-        lines = _Lines(text)
+        lines = _Lines(text, prepared(self._dialect.separator))
         if is_first:
             for _ in range(self._dialect.skipped_lines):
                 next(lines, "")
-        rows = csv.reader(lines, delimiter=self._dialect.separator, quoting=self._quoting)  # type: ignore[arg-type]
-        taken = 0
+        delimiter, skips_blanks = csv_format(self._dialect.separator)
+        rows = csv.reader(lines, delimiter=delimiter, quoting=self._quoting, skipinitialspace=skips_blanks)  # type: ignore[arg-type]
+        taken, has_seen_header = 0, False
         while True:
             try:
                 row = next(rows)
@@ -168,8 +173,9 @@ class _Reader:
                     continue
             if not row or row == [""]:
                 continue
-            if self._header is None and is_first and self._dialect.has_header:
-                self._header = row
+            if is_first and not taken and not has_seen_header and self._dialect.has_header:
+                has_seen_header = True
+                self._header = self._header or row
                 continue
             if taken >= max_rows:
                 return lines.position, False
@@ -189,7 +195,7 @@ class _Reader:
         )
         del self._rows[len(self._rows) - taken :]
         if is_first:
-            self._header = None
+            self._header = list(self._dialect.header) or None
             self._odd.clear()
         return self._take(text, max_rows, is_first=is_first)
 
@@ -212,7 +218,7 @@ class _Reader:
             [row[i] if i < len(row) else "" for row in self._rows] for i in range(len(names))
         ]
         if self._odd:
-            self._notes.append(f"{len(self._odd):,} rows do not have {width} fields")
+            self._notes.append(f"{counted(len(self._odd), 'row')} without {counted(width, 'field')}")
         if self._header is None and self._rows:
             self._notes.append("the file has no header line: columns are numbered")
         return Grid(
@@ -232,8 +238,8 @@ class _Reader:
 class _Lines:
     """Lines of a text, and how far it was read; lighter than a file object."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, prepare: Callable[[str], str]) -> None:
+        self._text, self._prepare = text, prepare
         self.position = 0
         self.last = ""
 
@@ -247,7 +253,7 @@ class _Lines:
         end = self._text.find("\n", start) + 1 or len(self._text)
         self.position = end
         line = self._text[start:end]
-        self.last = line.replace("\r", " ") if "\r" in line[:-2] else line
+        self.last = self._prepare(line.replace("\r", " ") if "\r" in line[:-2] else line)
         return self.last
 
 
@@ -272,10 +278,25 @@ def sniff(text: str, separator: str | None = None) -> Dialect:
         score = _consistency(rows)
         if score > best[0]:
             best = (score, candidate, rows)
+    if separator is None and (spaced := _spaced(text, best[0], best[1])) is not None:
+        return spaced
     rows = best[2]
     if not rows:
         return Dialect(separator or ",", has_header=False, skipped_lines=skipped, num_columns=0)
     return Dialect(best[1], _has_header(rows), skipped, len(rows[0]))
+
+
+def _spaced(text: str, score: float, separator: str) -> Dialect | None:
+    """Columns with blanks between them: where no separator fits, or tabs and commas have another use."""
+    is_ragged = separator == "\t" and score < 1.0
+    if score > 0.0 and separator != "," and not is_ragged:
+        return None
+    found = find_columns(text)
+    if found is None:
+        return None
+    if score > 0.0 and not is_ragged and not (found.separator == BLANKS and all(found.numeric)):
+        return None
+    return Dialect(found.separator, found.has_header, found.skipped_lines, found.width, found.header)
 
 
 def _parsed(body: str, separator: str) -> list[list[str]]:

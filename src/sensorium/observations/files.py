@@ -44,6 +44,8 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISDIR, "a directory"),
 )
+TOO_MANY = "more than"
+"""Begins why a file or directory behind the limit is passed over."""
 _MAX_DEPTH = 64
 
 
@@ -133,7 +135,7 @@ def _walk(
         if name.count("/") >= _MAX_DEPTH:
             listing.passed_over.append((name, "nested too deeply"))
         elif len(listing.files) >= max_files:
-            listing.passed_over.append((name, f"more than {max_files:,} files"))
+            listing.passed_over.append((name, f"{TOO_MANY} {max_files:,} files"))
         else:
             _walk(path, name, root, seen, listing, max_files)
 
@@ -144,7 +146,7 @@ def _list_file(entry: "os.DirEntry[str]", name: str, listing: Listing, max_files
     if kind is not None:
         listing.passed_over.append((name, kind))
     elif len(listing.files) >= max_files:
-        listing.passed_over.append((name, f"more than {max_files:,} files"))
+        listing.passed_over.append((name, f"{TOO_MANY} {max_files:,} files"))
     else:
         listing.files.append(FoundFile(Path(entry.path), name, state.st_size))
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sensorium.core.counted import counted
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.decoding import encodable
 from sensorium.observations.notable import notable_rows
@@ -77,8 +78,7 @@ def table_value(
         measured.append(measure(name, values, dtype=dtype, unit=units.get(name), meaning=meaning))
     found, num_duplicates = notable_rows(measured, grid.row_numbers, grid.odd_rows)
     if num_duplicates:
-        rows = "1 row repeats" if num_duplicates == 1 else f"{num_duplicates:,} rows repeat"
-        notes += (f"{rows} an earlier one",)
+        notes += (f"{counted(num_duplicates, 'row')} like an earlier one",)
     kept = _kept_rows(len(grid.row_numbers), len(names), found, config)
     if len(kept) < len(grid.row_numbers):
         notes += (f"{len(kept):,} of {len(grid.row_numbers):,} rows are kept",)

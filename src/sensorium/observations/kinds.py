@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from sensorium.observations.columns import is_table
+from sensorium.observations.decoding import decode
 from sensorium.observations.files import suffix_of
 from sensorium.observations.languages import language_of_path
 from sensorium.observations.structured import detect_structure
@@ -63,6 +65,9 @@ _NAMES: dict[Kind, str] = {
     "structured": "json jsonl ndjson geojson yaml yml toml xml",
     "text": "txt text md markdown rst log html htm adoc tex srt vtt out err",
 }
+_MAYBE_TABLES = frozenset({"txt", "text", "dat", "data", "asc", "prn", "out"})
+"""Endings of files that hold text or columns of numbers."""
+_LOOKED_AT = 8_000
 _BY_SUFFIX: dict[str, Kind] = {suffix: kind for kind, names in _NAMES.items() for suffix in names.split()}
 _NOTEBOOK = re.compile(r'\{\s*"(?:cells|metadata|nbformat|worksheets|nbformat_minor)"\s*:')
 
@@ -91,7 +96,21 @@ def kind_of_bytes(head: bytes, name: str) -> tuple[Kind, str]:
         return "image", "an AVIF or HEIF picture"
     if head.startswith(b"PK\x03\x04"):
         return _zip_kind(head, name)
-    return kind_of_name(name) or kind_of_text(head), ""
+    kind = kind_of_name(name) or kind_of_text(head)
+    return ("table" if kind == "text" and holds_columns(head, name) else kind), ""
+
+
+def holds_columns(content: bytes | str, name: str) -> bool:
+    """Whether a file that may be text or a table, by its name, is a table."""
+    if suffix_of(name) not in _MAYBE_TABLES:
+        return False
+    begin = content[:_LOOKED_AT]
+    if isinstance(begin, bytes):
+        decoded = decode(begin)
+        if decoded.is_binary:
+            return False
+        begin = decoded.text
+    return is_table(begin[: begin.rfind("\n") + 1] if len(content) >= _LOOKED_AT else begin)
 
 
 def kind_of_name(name: str) -> Kind | None:

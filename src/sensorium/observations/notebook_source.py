@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from sensorium.core.counted import counted
 from sensorium.observations.salvage import closed, salvaged_objects
 
 _CELL_START = re.compile(r'\{\s*"(?:cell_type|id|execution_count|metadata|attachments|source)"\s*:')
@@ -69,7 +70,7 @@ def _parsed(raw: Any, max_bytes: int, problems: list[tuple[str, str]], is_cut: b
         cells = _salvaged(text)
         if not is_cut:
             what = f"the notebook is not valid JSON ({error})" if text.strip() else "the notebook is empty"
-            saved = f"; {len(cells)} cells could be saved" if text.strip() else ""
+            saved = f"; {counted(len(cells), 'cell')} could be saved" if text.strip() else ""
             problems.append((what + saved, "Restore the file from a checkpoint or from version control."))
         header = closed(text) if not cells else _header(text)
         if not isinstance(header, Mapping):

@@ -9,7 +9,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.contents import modality_of_kind, parts_of_kind, parts_of_modality
 from sensorium.observations.decoding import encodable
-from sensorium.observations.files import FoundFile, Listing, list_files, read_content
+from sensorium.observations.files import TOO_MANY, FoundFile, Listing, list_files, read_content
 from sensorium.observations.kinds import Kind, kind_of_bytes
 from sensorium.observations.source import Source
 from sensorium.observations.values import ProblemValue, TextValue
@@ -155,10 +155,11 @@ def _listed(listing: Listing, read: set[str]) -> str:
         lines = ["no files that can be read"]
     if listing.passed_over:
         lines.append("not read:")
-        shown = listing.passed_over[:_MAX_LISTED]
+        shown = [one for one in listing.passed_over if not one[1].startswith(TOO_MANY)][:_MAX_LISTED]
         lines += [f"- {name}: {why}" for name, why in shown]
-        if len(listing.passed_over) > len(shown):
-            lines.append(f"- and {len(listing.passed_over) - len(shown):,} more")
+        too_many = next((why for _, why in listing.passed_over if why.startswith(TOO_MANY)), "")
+        if rest := len(listing.passed_over) - len(shown):
+            lines.append(f"- and {rest:,} more{f': there are {too_many}' if too_many else ''}")
     return "\n".join(lines)
 
 

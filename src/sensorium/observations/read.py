@@ -23,7 +23,7 @@ from sensorium.core.types import Modality
 from sensorium.observations.base import Observation, Part
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.decoding import encodable
-from sensorium.observations.kinds import kind_of_bytes, kind_of_name, kind_of_text
+from sensorium.observations.kinds import holds_columns, kind_of_bytes, kind_of_name, kind_of_text
 from sensorium.observations.profile import safe_repr, safe_str
 from sensorium.observations.shapes import (
     has_file_names,
@@ -210,6 +210,8 @@ class Reader:
         kind = kind_of_name(source.path or part_id) if source.path or "." in part_id else None
         if kind in (None, "image", "audio", "array", "arrays", "workbook"):
             kind = "code" if source.language or source.state else kind_of_text(text)
+        elif kind == "text" and holds_columns(text, source.path or part_id):
+            kind = "table"
         self.add(parts_of_kind(kind, text, source, part_id or kind, self.config), source)
 
     def _mapping(self, source: Source, part_id: str, nesting: int) -> None:

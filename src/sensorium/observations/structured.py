@@ -163,7 +163,8 @@ def _read_text(
         text = Part(id=part_id, modality=Modality.TEXT, value=TextValue(text=decoded.text), notes=notes)
         if loaded.problem is None:
             return [text]
-        return [text, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", _MEND[format])]
+        mend = _MEND[format] if decoded.text.strip() else "write it again, or leave it out"
+        return [text, _problem(part_id, loaded.problem, f"{part_id}{loaded.where}", mend)]
     loaded = loaded._replace(notes=(*decoded.notes, *loaded.notes))
     part = _part(loaded, part_id, config, format, meanings)
     if loaded.problem is None:
@@ -207,7 +208,7 @@ def _fetched(cursor: Any) -> Iterable[Sequence[Any]]:
 
 _MEND = {
     "json": "check the place with a JSON validator; a file that was cut off must be written again",
-    "yaml": "check indentation and quotes at this place",
+    "yaml": "check indentation, quotes and tags at this place",
     "toml": "check quotes and brackets at this place",
     "xml": "check that every tag is closed; XML with a DTD must be given without it",
     "sql": "run the query again",

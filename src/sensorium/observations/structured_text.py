@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 
 import yaml
 
+from sensorium.core.counted import counted
 from sensorium.core.errors import ObservationError
 from sensorium.observations.broken_json import MAX_DIGITS, save_json
 from sensorium.observations.config import ReadConfig
@@ -111,7 +112,7 @@ def _load_lines(text: str, config: ReadConfig) -> Loaded | None:
     if len(records) < 2:
         return None
     total = number + text.count("\n", end)
-    notes = (f"JSON lines: {len(records):,} records",)
+    notes = (f"JSON lines: {counted(len(records), 'record')}",)
     if end < len(text):
         notes = (f"JSON lines: the first {len(records):,} of about {total:,} records",)
     if not broken:

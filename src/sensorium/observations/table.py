@@ -5,6 +5,7 @@ an evenly spread sample is taken, which a note says.
 """
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,6 +256,10 @@ def _problem(error: Exception, part_id: str) -> ProblemValue:
         # pandas lists what it tried in seven lines.
         what = "the table cannot be read: pandas finds no engine for Parquet (pyarrow or fastparquet)"
         return ProblemValue(what=what, where=part_id, mend="Install pyarrow, or save the table as CSV.")
+    missing = re.search(r"Import (\w+)", str(error)) if isinstance(error, ImportError) else None
+    if missing is not None:  # pandas words it at length, and differently from version to version
+        what = f"the table cannot be read: {missing[1]} is not installed"
+        return ProblemValue(what=what, where=part_id, mend=f"Install {missing[1]}, or save the table as CSV.")
     if isinstance(error, ImportError):
         mend = "Install the package that it names, or save the table as CSV."
     elif isinstance(error, OSError):

@@ -72,7 +72,7 @@ def read_text(
             where=part_id,
             mend="convert it to text, or give it a file name whose suffix says what it is",
         )
-        return [Part(id=part_id, modality=Modality.TEXT, value=problem, notes=decoded.notes)]
+        return [Part(id=part_id, modality=Modality.TEXT, value=problem)]
     text, notes = decoded.text, decoded.notes
     if "\x1b" in text:
         text, notes = strip_ansi(text), (*notes, "terminal colours are removed")

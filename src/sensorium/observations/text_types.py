@@ -37,8 +37,8 @@ def typed(values: Sequence[str], *, decimal_comma: bool = False) -> tuple[list[A
     if not present:
         return plain, "empty"
     first = present[0]
-    if first[0].isalpha() and first.lower() not in _TRUTH and not _is_number(first):
-        if len(present) < 4 or not _is_number(present[len(present) // 2]):
+    if first[0].isalpha() and first.lower() not in _TRUTH and not is_number(first):
+        if len(present) < 4 or not is_number(present[len(present) // 2]):
             return plain, "string"
     elif first.lower() in _TRUTH and all(v.lower() in _TRUTH for v in present):
         return [None if v is None else _TRUTH[v.lower()] for v in plain], "bool"
@@ -63,17 +63,23 @@ def _numbers(plain: list[str | None], present: list[str]) -> tuple[list[Any], st
         return [None if v is None else float(v) for v in plain], "float"
     except ValueError:
         pass
-    if len(present) < 4 or sum(map(_is_number, present)) < _MOSTLY * len(present):
+    if len(present) < 4 or sum(map(is_number, present)) < _MOSTLY * len(present):
         return plain, "string"
-    return [float(v) if v is not None and _is_number(v) else v for v in plain], "float (mixed)"
+    return [float(v) if v is not None and is_number(v) else v for v in plain], "float (mixed)"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number with a decimal point, or the name of one such as ``inf``."""
     try:
         float(text)
     except ValueError:
         return False
     return "_" not in text
+
+
+def is_comma_number(text: str) -> bool:
+    """Whether a text is a number with a decimal comma, e.g. ``1.234,5``."""
+    return "," in text and _COMMA_NUMBER.match(text) is not None
 
 
 def _dates(plain: list[str | None]) -> tuple[list[Any], str] | None:

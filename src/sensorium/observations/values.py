@@ -1,14 +1,19 @@
 """What a part can hold: one frozen type per kind of content, told apart by `kind`.
 
-Every type survives ``model_dump_json`` and ``model_validate_json`` without loss; bytes travel as base64.
+Every type survives ``model_dump_json`` and ``model_validate_json`` without loss; bytes travel as base64, and
+`sensorium.core.exact_json` says how numbers that are not finite do where text may stand, too.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Cell = str | bool | int | float | None
+from sensorium.core.exact_json import MAX_INT, SCALARS, PlainData
+
+Cell = str | bool | Annotated[int, Field(gt=-MAX_INT, lt=MAX_INT)] | float | None
 """A table cell in plain form; dates are ISO 8601 text, None is a missing value."""
+Bound = Annotated[Cell, *SCALARS]
+"""One such value by itself."""
 
 
 class Value(BaseModel):
@@ -61,9 +66,9 @@ class FieldNote(Value):
     several are joined by `` | ``."""
     unit: str | None = None
     """e.g. ``EUR``, ``ms``, ``%``."""
-    low: float | str | None = None
+    low: Annotated[float | str | None, *SCALARS] = None
     """Smallest value met."""
-    high: float | str | None = None
+    high: Annotated[float | str | None, *SCALARS] = None
     """Greatest value met."""
     missing: float = 0.0
     """Share of records without it, in [0, 1]."""
@@ -79,8 +84,8 @@ class StructuredValue(Value):
     """JSON-like data (an API response, a query result) with notes on its fields."""
 
     kind: Literal["structured"] = "structured"
-    data: Any
-    """Plain JSON data."""
+    data: PlainData
+    """Plain JSON data; numbers may be infinite or NaN, dates are ISO 8601 text."""
     format: Literal["json", "yaml", "toml", "xml", "sql"] = "json"
     """What it was read from."""
     fields: tuple[FieldNote, ...] = ()
@@ -178,13 +183,13 @@ class Column(Value):
     missing: int = 0
     """Number of rows without a value."""
     distinct: int | None = None
-    low: Cell = None
-    high: Cell = None
+    low: Bound = None
+    high: Bound = None
     mean: float | None = None
     std: float | None = None
     quantiles: tuple[float, ...] | None = None
     """Values at 5, 25, 50, 75 and 95 %, of numeric columns."""
-    top: tuple[tuple[Cell, int], ...] = ()
+    top: Annotated[tuple[tuple[Cell, int], ...], *SCALARS] = ()
     """Most frequent values and how often, of columns with few distinct ones."""
     meaning: str | None = None
 
@@ -205,7 +210,7 @@ class TableValue(Value):
     columns: tuple[Column, ...]
     num_rows: int
     """Rows in the source where that is known, otherwise rows read of it (then `is_sample` is set)."""
-    rows: tuple[tuple[Cell, ...], ...] = ()
+    rows: Annotated[tuple[tuple[Cell, ...], ...], *SCALARS] = ()
     """Kept rows, each with a cell per column."""
     row_numbers: tuple[int, ...] = ()
     """For each kept row its number in the source, ascending."""

@@ -49,6 +49,9 @@ def candidates(subject: Subject, context: Context, room: int | None = None) -> l
     found: list[Candidate] = []
     if subject.sheet is None and not subject.media:
         return [NOTHING]  # withheld
+    if _is_known_in_short(subject, context):
+        said = "unchanged since it was shown in short"
+        return [line(subject, said, Level.REFERENCE, REFERENCE_RETAINED, counter), NOTHING]
     if subject.twin is not None:
         found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
     elif subject.sheet is not None:
@@ -66,12 +69,27 @@ def candidates(subject: Subject, context: Context, room: int | None = None) -> l
     return [*found, NOTHING]
 
 
+def _is_known_in_short(subject: Subject, context: Context) -> bool:
+    """Whether a shortened form of it stands in the conversation, all of which the agent still sees.
+
+    It would be filled up a little more at every step, which costs what the first showing cost.
+    """
+    history = context.history
+    if context.config.context_management.drop_full_history or context.visible_from > 0:
+        return False
+    parts = [member.part for member in subject.members]
+    if any(history.met.get(part.id) != part.digest for part in parts):
+        return False
+    return any(part.id not in history.shown or history.shown[part.id].digest != part.digest for part in parts)
+
+
 def describe(subject: Subject) -> str:
     """A subject in a few words, for the line that stands for it."""
     if subject.sheet is not None:
         document = subject.sheet.document
         count = f"{len(document.segments):,} {document.unit}"
-        known = len(document.segments) < 2 or f" {document.unit}" in document.title
+        is_table = isinstance(subject.part.value, TableValue)  # its title counts rows and columns
+        known = is_table or len(document.segments) < 2 or f" {document.unit}" in document.title
         title = document.title or subject.part.modality.value
         return f"{title}{'' if known else f', {count}'}, {subject.tokens:,} tokens"
     value = subject.part.value

@@ -57,6 +57,8 @@ def _edits(
     subject: Subject, base: Part, counter: TokenCounter, step: int, is_visible: bool
 ) -> Candidate | None:
     part = subject.part
+    if base.value.kind != part.value.kind:
+        return None  # there is nothing in common to tell changes from
     delta = make_delta(base, part)
     if delta is None:
         return None

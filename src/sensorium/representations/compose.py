@@ -6,15 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sensorium.core import ObservationError
+from sensorium.core.counted import counted
 from sensorium.llm.base import TokenCounter, count_message, count_messages
 from sensorium.llm.messages import AnyBlock, Message, TextBlock, text_message
 from sensorium.observations.values import ImageValue
 from sensorium.representations.base import Account, Entry, Level, Representation
+from sensorium.representations.candidates import REFERENCE_RETAINED
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.history import History, earlier_turns, previous_actions
 from sensorium.representations.selection import Picked, Selection, State
 from sensorium.representations.subjects import Candidate, Context, Member, Subject
 from sensorium.representations.weights import Weight
+
+_SAID = {
+    Level.DELTA: "sent as what changed",
+    Level.SUMMARY: "summarised",
+    Level.THUMBNAIL: "a thumbnail",
+    Level.REFERENCE: "a reference",
+    Level.DROPPED: "dropped",
+}
+"""What became of a part that another one is the same as."""
 
 
 class Prompt(NamedTuple):
@@ -146,7 +157,7 @@ def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
 
 
 def _entries(state: State, counter: TokenCounter) -> list[Entry]:
-    entries = []
+    entries: dict[str, Entry] = {}
     for p, own in zip(state.picked, state.written, strict=True):
         paid = 0
         if own:
@@ -158,8 +169,20 @@ def _entries(state: State, counter: TokenCounter) -> list[Entry]:
                 share = 1.0 - joined / segments if len(p.subject.members) > 1 else 1.0
             else:
                 share = (member.stop - member.start) / segments
-            entries.append(_entry(p, member, p.candidate, round(paid * share), share))
-    return entries
+            entry = _entry(p, member, p.candidate, round(paid * share), share)
+            if p.candidate.why.startswith("same as"):
+                entry = _leaning(entry, entries[p.subject.twin or ""])
+            entries[member.part.id] = entry
+    return list(entries.values())
+
+
+def _leaning(entry: Entry, first: Entry) -> Entry:
+    """The entry of what is the same as another part: as much is left of it as of that."""
+    retained = max(first.retained, REFERENCE_RETAINED)
+    if first.level is Level.FULL:
+        return entry.model_copy(update={"retained": retained})
+    why = entry.why.replace(f"ref:{first.part_id}", f"ref:{first.part_id}, which is {_SAID[first.level]}", 1)
+    return entry.model_copy(update={"retained": retained, "why": why})
 
 
 def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: float) -> Entry:
@@ -168,7 +191,7 @@ def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: 
         kept = bisect_left(candidate.kept, member.stop) - bisect_left(candidate.kept, member.start)
         count = member.stop - member.start
         level = Level.FULL if kept == count else Level.SUMMARY if kept else Level.DROPPED
-        retained, why = kept / max(1, count), f"{kept} of {count} lines"
+        retained, why = kept / max(1, count), f"{kept:,} of {counted(count, 'line')}"
     if member is not subject.members[0]:
         why = f"with its cell{f': {why}' if why else ''}"
     within = subject.within_limits

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sensorium.core import SensoriumError
+from sensorium.core.counted import counted
 from sensorium.features.extractors.base import FeatureMap
 from sensorium.llm.base import TokenCounter, count_message
 from sensorium.llm.messages import AnyBlock, Message, TextBlock
@@ -239,7 +240,7 @@ class References:
             near = difflib.get_close_matches(prefix, ids, n=3, cutoff=0.4)
             hint = f" Did you mean {', '.join(f'ref:{i}' for i in near)}?" if near else ""
             return self._say(f"There is no part ref:{prefix}.{hint} 'ref:' alone lists all parts.")
-        lines, left = [f"{len(below)} parts:"], self._room
+        lines, left = [f"{counted(len(below), 'part')}:"], self._room
         for i in below:
             part = self._observation[i]
             line = f"ref:{i} ({part.modality})"

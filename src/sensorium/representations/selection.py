@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sensorium.core.counted import counted
 from sensorium.llm.base import count_message
 from sensorium.llm.messages import AnyBlock, Message, TextBlock
 from sensorium.observations.values import CodeValue, ProblemValue
@@ -62,7 +63,7 @@ class Selection:
     def __init__(
         self, subjects: Sequence[Subject], weights: Sequence[Weight], root: str, context: Context
     ) -> None:
-        self._subjects, self._weights, self._root = subjects, weights, root
+        self._subjects, self._weights, self._root = subjects, _with_twins(subjects, weights), root
         self._context, self._counter = context, context.counter
 
     def state(self, limit: int, visible_from: int) -> State:
@@ -175,8 +176,19 @@ class Selection:
             if len(self._subjects) > 1:
                 lines += [f"! {subject.label}: {_fault(subject)}" for subject in errors[:MAX_ERRORS]]
             if len(errors) > MAX_ERRORS:
-                lines.append(f"! and {len(errors) - MAX_ERRORS} more errors")
+                lines.append(f"! and {counted(len(errors) - MAX_ERRORS, 'more error')}")
         return "\n".join(lines)
+
+
+def _with_twins(subjects: Sequence[Subject], weights: Sequence[Weight]) -> list[Weight]:
+    """Weights in which a part counts as much as the greatest of those that are shown by naming it."""
+    found = list(weights)
+    places = {subject.part.id: at for at, subject in enumerate(subjects)}
+    for subject, weight in zip(subjects, weights, strict=True):
+        at = places.get(subject.twin or "")
+        if at is not None and weight.value > found[at].value:
+            found[at] = Weight(weight.value, (*weight.why, f"also {subject.label}"))
+    return found
 
 
 def _fault(subject: Subject) -> str:

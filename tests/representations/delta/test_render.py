@@ -43,8 +43,8 @@ def lines(old: Any, new: Any) -> list[str]:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.data())
 def test_every_change_can_be_told(data: st.DataObject) -> None:
-    old = data.draw(parts("x", non_finite=True))
-    new = data.draw(edited(old, non_finite=True) | parts("x", non_finite=True))
+    old = data.draw(parts("x"))
+    new = data.draw(edited(old) | parts("x"))
     delta = make_delta(old, new)
     if delta is not None:
         document = render_delta(delta, old, new, since=2)
@@ -165,7 +165,7 @@ def table(*rows: tuple[Any, ...], mean: float = 1.0) -> TableValue:
 def test_table_tells_cells_rows_and_profile() -> None:
     old = table(("a", 1.0, 1), ("b", 2.0, 2), ("c", 3.0, 3), ("d", 4.0, 4))
     new = table(("a", 1.5, 1), ("b", 2.0, 2), ("d", 4.0, 4), ("e", 5.0, 5), mean=3.125)
-    assert told(old, new).title == "x: changed (1 rows changed, 1 rows new, 1 rows gone)"
+    assert told(old, new).title == "x: changed (1 row changed, 1 row new, 1 row gone)"
     assert lines(old, new) == [
         "column price: mean: 1.0 -> 3.125",
         "row 0: price 1.0 -> 1.5",
@@ -211,7 +211,7 @@ def test_few_numbers_of_an_array_are_named() -> None:
 def test_another_kind_is_said() -> None:
     document = told(TextValue(text="one"), ProblemValue(what="gone", mend="look"))
     assert document.title == "x: changed (was text, is problem now)"
-    assert document.segments[0].text == 'what: "gone"'
+    assert [segment.text for segment in document.segments] == ["problem instead of text"]
 
 
 @pytest.mark.parametrize("notes", [((), ("n",)), (("n",), ())])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sensorium.representations.delta.base import TextEdit
 from sensorium.representations.delta.sequences import Block, Gap, Work, common_prefix, gaps, matching_blocks
 from sensorium.representations.delta.text import apply_text, bytes_delta, text_delta
 
@@ -136,3 +137,23 @@ def test_bytes_are_one_stretch() -> None:
     delta = bytes_delta(b"aaXbb", b"aaYYbb")
     assert (delta.at, delta.removed, delta.inserted) == (2, 1, b"YY")
     assert bytes_delta(b"aaa", b"aaaa").inserted == b"a"
+
+
+def test_long_texts_without_line_ends_are_compared_at_their_changes() -> None:
+    rng = random.Random(3)
+    old = "".join(rng.choices("abcdefghij ,;.", k=600_000))
+    places = [100, 250_000, 599_000]
+    new = old
+    for at in reversed(places):
+        new = f"{new[:at]}<inserted>{new[at:]}"
+    delta = text_delta(old, new)
+    assert delta.edits == tuple(TextEdit(at, 0, "<inserted>") for at in places)
+    assert apply_text(old, delta) == new
+
+
+def test_what_differs_all_over_is_replaced_before_it_costs_much() -> None:
+    rng = random.Random(4)
+    old, new = ("".join(rng.choices("abcdefghij ,;.", k=600_000)) for _ in range(2))
+    delta = text_delta(old, new)
+    assert apply_text(old, delta) == new
+    assert len(delta.edits) == 1

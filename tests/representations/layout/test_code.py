@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.code import CodeState, read_code
-from sensorium.observations.values import CodeValue, StackFrame, StackTrace, TextValue
+from sensorium.observations.values import CaseResult, CodeValue, StackFrame, StackTrace, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import CodeConfig
-from sensorium.representations.layout.code import lay_out_code
+from sensorium.representations.layout.code import code_document, lay_out_code
 from sensorium.representations.layout.code_lines import is_signature
 from sensorium.representations.layout.code_window import same_file, window_of
 
@@ -244,3 +244,22 @@ def test_any_code_keeps_its_rules(
     whole = laid_out(text, path=path, max_lines=1_000)
     words = " ".join(segment.text for segment in whole.segments)
     assert all(line.strip() in words for line in lines)
+
+
+def test_results_without_code_have_neither_fence_nor_count() -> None:
+    state = CodeState(tests=[CaseResult(name="test_a", status="failed", message="boom")])
+    document = laid_out("", state=state, path=None)
+    assert [segment.text for segment in document.segments] == ["tests: 1 failed", "  FAILED test_a: boom"]
+    assert (document.title, document.fence) == ("test results", None)
+
+
+def test_code_of_which_only_comments_are_left_out_has_no_empty_fence() -> None:
+    value = CodeValue(text="# only this\n", language="python", tools=("gcc",))
+    document = code_document(value, CodeConfig(include_comments=False))
+    assert [segment.text for segment in document.segments] == ["tools: gcc"]
+    assert document.title == "python, 1 line"
+
+
+def test_an_empty_file_says_so() -> None:
+    document = laid_out("", path="a.py")
+    assert (document.title, document.segments) == ("a.py: python, empty", ())

@@ -9,7 +9,7 @@ from sensorium.observations.text import read_text
 from sensorium.observations.values import CodeValue, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
-from sensorium.representations.layout.text import LONG_LINE, lay_out_messages, lay_out_text
+from sensorium.representations.layout.text import LONG_LINE, lay_out_messages, lay_out_text, text_document
 from sensorium.representations.scoring import worth
 
 
@@ -104,7 +104,7 @@ def test_what_lies_behind_the_limit_is_said() -> None:
     document = lay_out_text(part, TextConfig(max_chars=20))
     assert [segment.text for segment in document.segments] == [
         "a" * 20,
-        "... 30 more characters are not read ...",
+        "... 30 more characters not read ...",
     ]
 
 
@@ -159,3 +159,11 @@ def test_every_line_is_laid_out_and_parents_come_first(lines: list[str], format:
         assert segment.weight >= 0
         assert segment.parent is None or 0 <= segment.parent < position
         assert not segment.is_pinned or len(segment.text) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "text, empty"), ("a", "text, 1 line"), ("a\n", "text, 1 line"), ("a\n\n", "text, 2 lines")],
+)
+def test_lines_are_counted_as_editors_count(text: str, said: str) -> None:
+    assert text_document(text, "plain", TextConfig()).title == said

@@ -1,7 +1,7 @@
 """How a part differs from what it was: frozen types that survive JSON, told apart by `kind`.
 
 Positions count from 0. In `FieldDelta` and what it holds, values are plain data (dicts, lists, numbers,
-texts); numbers that JSON cannot write are wrapped, see `sensorium.representations.delta.fields`.
+texts); what JSON cannot write has the form of `sensorium.core.exact_json`.
 """
 
 from typing import Annotated, Any, Literal, NamedTuple
@@ -44,7 +44,7 @@ class SetDelta(Value):
 
     kind: Literal["set"] = "set"
     value: Any = None
-    """Plain data, wrapped."""
+    """Plain data in the form of `exact_json`."""
 
 
 class ListEdit(NamedTuple):
@@ -54,7 +54,7 @@ class ListEdit(NamedTuple):
     """Element of the old list."""
     removed: int
     inserted: tuple[Any, ...]
-    """Plain data, wrapped."""
+    """Plain data in the form of `exact_json`."""
 
 
 class ListDelta(Value):
@@ -74,7 +74,7 @@ class MapDelta(Value):
     removed: tuple[str, ...] = ()
     changed: dict[str, "Change"] = Field(default_factory=dict)
     added: tuple[tuple[int, str, Any], ...] = ()
-    """Place among the new entries, name, and plain data, wrapped."""
+    """Place among the new entries, name, and plain data in the form of `exact_json`."""
 
 
 Change = Annotated[
@@ -109,7 +109,7 @@ class RowAdded(NamedTuple):
     number: int
     """Number in the source."""
     cells: tuple[Any, ...]
-    """Plain data, wrapped."""
+    """Plain data in the form of `exact_json`."""
 
 
 class CellChange(NamedTuple):
@@ -120,7 +120,7 @@ class CellChange(NamedTuple):
     column: int
     """Place among the new columns."""
     value: Any
-    """Plain data, wrapped."""
+    """Plain data in the form of `exact_json`."""
 
 
 class TableDelta(Value):

@@ -1,13 +1,11 @@
 """Differences of any plain data, and of the fields of any value."""
 
-import base64
-import binascii
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from sensorium.core.exact_json import from_json, to_json
 from sensorium.observations.values import Value
 from sensorium.representations.delta.base import (
     BytesDelta,
@@ -28,8 +26,6 @@ _MIN_TEXT = 32
 """Texts shorter than this are replaced whole."""
 _MAX_DEPTH = 24
 """Data nested deeper is replaced whole."""
-_MARK = "~"
-"""Only key of a mapping that stands for something JSON has no form for."""
 
 
 def plain(value: Any) -> Any:
@@ -52,47 +48,6 @@ def same(old: Any, new: Any) -> bool:
     return repr(old) == repr(new)
 
 
-def wrap(value: Any) -> Any:
-    """Plain data in a form that survives JSON: numbers that are not finite, and bytes, become mappings."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {_MARK: str(value)}
-    if isinstance(value, bytes):
-        return {_MARK: "bytes", "of": base64.b64encode(value).decode()}
-    if isinstance(value, list | tuple):
-        return type(value)(wrap(item) for item in value)
-    if isinstance(value, dict):
-        if _MARK in value or not all(isinstance(key, str) for key in value):
-            return {_MARK: "items", "of": [[wrap(key), wrap(item)] for key, item in value.items()]}
-        return {key: wrap(item) for key, item in value.items()}
-    return value
-
-
-def unwrap(value: Any) -> Any:
-    """Inverse of `wrap`.
-
-    Raises:
-        ValueError: It was not made by `wrap`.
-    """
-    if isinstance(value, list | tuple):
-        return type(value)(unwrap(item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    if _MARK not in value:
-        return {key: unwrap(item) for key, item in value.items()}
-    match value[_MARK]:
-        case "nan" | "inf" | "-inf" as number:
-            return float(number)
-        case "bytes":
-            try:
-                return base64.b64decode(value["of"], validate=True)
-            except binascii.Error as error:
-                raise ValueError(f"bytes are not base64: {error}") from error
-        case "items":
-            return {unwrap(key): unwrap(item) for key, item in value["of"]}
-        case other:
-            raise ValueError(f"unknown wrapping {other!r}; known: nan, inf, -inf, bytes, items")
-
-
 def data_delta(old: Any, new: Any, depth: int = 0) -> Change | None:
     """How plain data changed; None when it is exactly the same."""
     if same(old, new):
@@ -107,7 +62,7 @@ def data_delta(old: Any, new: Any, depth: int = 0) -> Change | None:
                 return _list_delta(old, new, depth)
             case dict() if old and new and all(isinstance(key, str) for key in [*old, *new]):
                 return _map_delta(old, new, depth)
-    return SetDelta(value=wrap(new))
+    return SetDelta(value=to_json(new))
 
 
 def apply_data(old: Any, change: Change) -> Any:
@@ -118,7 +73,7 @@ def apply_data(old: Any, change: Change) -> Any:
     """
     match change:
         case SetDelta(value=value):
-            return unwrap(value)
+            return from_json(value)
         case TextDelta():
             return apply_text(old, change)
         case BytesDelta():
@@ -177,7 +132,7 @@ def _list_delta(old: Sequence[Any], new: Sequence[Any], depth: int) -> ListDelta
                 changed.append((i, change))
             i, j = i + 1, j + 1
         if i < i_end or j < j_end:
-            edits.append(ListEdit(i, i_end - i, tuple(wrap(item) for item in new[j:j_end])))
+            edits.append(ListEdit(i, i_end - i, tuple(to_json(item) for item in new[j:j_end])))
     return ListDelta(edits=tuple(edits), changed=tuple(changed))
 
 
@@ -192,7 +147,7 @@ def _apply_list(old: Any, delta: ListDelta) -> Any:
     for at, removed, inserted in delta.edits:
         if at < done or removed < 0 or at + removed > len(items):
             raise ValueError(f"an edit at {at} removes {removed} of a list of {len(items)}")
-        pieces += [*items[done:at], *(unwrap(item) for item in inserted)]
+        pieces += [*items[done:at], *(from_json(item) for item in inserted)]
         done = at + removed
     return type(old)([*pieces, *items[done:]])
 
@@ -209,7 +164,7 @@ def _map_delta(old: dict[str, Any], new: dict[str, Any], depth: int) -> MapDelta
     return MapDelta(
         removed=tuple(name for name in old if name not in kept),
         changed={name: change for name, change in changes if change is not None},
-        added=tuple((at, name, wrap(new[name])) for at, name in enumerate(names) if name not in kept),
+        added=tuple((at, name, to_json(new[name])) for at, name in enumerate(names) if name not in kept),
     )
 
 
@@ -226,7 +181,7 @@ def _apply_map(old: dict[str, Any], delta: MapDelta) -> dict[str, Any]:
     for at in range(len(items) + len(added)):
         if at in added:
             name, item = added[at]
-            merged[name] = unwrap(item)
+            merged[name] = from_json(item)
         elif (stay := next(stays, None)) is not None:
             merged[stay[0]] = stay[1]
         else:

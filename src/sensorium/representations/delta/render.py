@@ -110,11 +110,7 @@ def _value(old: AnyValue, new: AnyValue, change: AnyDelta) -> Told:
         case _ if type(old) is type(new):
             return "", _fields(old, new)
         case _:
-            return f"was {old.kind}, is {new.kind} now", [
-                Segment(f"{name}: {shown(plain(getattr(new, name)))}")
-                for name in type(new).model_fields
-                if name not in ("kind", "data")
-            ]
+            return f"was {old.kind}, is {new.kind} now", [Segment(f"{new.kind} instead of {old.kind}")]
 
 
 def _fields(old: Value, new: Value, leave_out: frozenset[str] = frozenset()) -> list[Segment]:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from sensorium.core.exact_json import from_json
 from sensorium.representations.base import Segment
 from sensorium.representations.delta.base import BytesDelta, Change, ListDelta, MapDelta, SetDelta, TextDelta
-from sensorium.representations.delta.fields import apply_data, data_delta, unwrap
+from sensorium.representations.delta.fields import apply_data, data_delta
 from sensorium.representations.delta.render_text import text_changes
 
 _MAX_SEEN = 60
@@ -44,7 +45,7 @@ def clipped(text: str) -> str:
 def _told(path: str, old: Any, change: Change) -> list[Segment]:
     match change:
         case SetDelta(value=value):
-            return [Segment(f"{path}: {seen(old)} -> {shown(unwrap(value))}", place=path)]
+            return [Segment(f"{path}: {seen(old)} -> {shown(from_json(value))}", place=path)]
         case TextDelta():
             return _text(path, old, apply_data(old, change))
         case BytesDelta(at=at, removed=removed, inserted=inserted):
@@ -70,10 +71,10 @@ def _map(path: str, old: dict[str, Any], change: MapDelta) -> list[Segment]:
     for name, inner in change.changed.items():
         segments.extend(_told(prefix + name, old[name], inner))
     for name, value in added.items():
-        if name in change.removed and not data_changes("", old[name], unwrap(value)):
+        if name in change.removed and not data_changes("", old[name], from_json(value)):
             segments.append(Segment(f"{prefix}{name}: moved", 0.3, place=path))
         else:
-            segments.append(Segment(f"+ {prefix}{name} = {shown(unwrap(value))}", place=path))
+            segments.append(Segment(f"+ {prefix}{name} = {shown(from_json(value))}", place=path))
     return segments
 
 
@@ -92,7 +93,7 @@ def _list(path: str, old: Any, change: ListDelta) -> list[Segment]:
             continue
         both = min(edit.removed, len(edit.inserted))
         for step in range(both):
-            value = shown(unwrap(edit.inserted[step]))
+            value = shown(from_json(edit.inserted[step]))
             segments.append(
                 Segment(f"{path}[{at + shift + step}]: {seen(old[at + step])} -> {value}", place=path)
             )
@@ -107,6 +108,6 @@ def _list(path: str, old: Any, change: ListDelta) -> list[Segment]:
 
 def _inserted(path: str, at: int, values: Iterable[Any]) -> list[Segment]:
     return [
-        Segment(f"+ {path}[{place}] = {shown(unwrap(value))}", place=path)
+        Segment(f"+ {path}[{place}] = {shown(from_json(value))}", place=path)
         for place, value in enumerate(values, at)
     ]

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from sensorium.core.counted import counted
+from sensorium.core.exact_json import from_json
 from sensorium.observations.values import Column, TableValue
 from sensorium.representations.base import Segment
 from sensorium.representations.delta.base import AnyDelta, TableDelta
-from sensorium.representations.delta.fields import plain, unwrap
+from sensorium.representations.delta.fields import plain
 from sensorium.representations.delta.render_data import data_changes, seen, shown
 from sensorium.representations.delta.tables import kept_rows, table_delta
 
@@ -26,7 +28,7 @@ def table_changes(old: TableValue, new: TableValue, change: AnyDelta) -> tuple[s
     gone = [number for i, number in enumerate(old.row_numbers) if i not in stays]
     rows = len({cell.row for cell in delta.cells})
     summary = ", ".join(
-        f"{count:,} rows {what}"
+        f"{counted(count, 'row')} {what}"
         for count, what in ((rows, "changed"), (len(delta.added), "new"), (len(gone), "gone"))
         if count
     )
@@ -37,7 +39,7 @@ def table_changes(old: TableValue, new: TableValue, change: AnyDelta) -> tuple[s
         segments.append(Segment(f"new rows, columns {header}", 1.5))
         parent = len(segments) - 1
         for row in delta.added:
-            cells = " | ".join(shown(unwrap(cell)) for cell in row.cells)
+            cells = " | ".join(shown(from_json(cell)) for cell in row.cells)
             name = _row_name(new, row.at)
             segments.append(Segment(f"+ {name}: {cells}", 1.2, place=f"row {row.number}", parent=parent))
     if gone:
@@ -97,7 +99,7 @@ def _cell_changes(
         told = []
         for cell in cells:
             source, name = sources[cell.column], new.columns[cell.column].name
-            value = shown(unwrap(cell.value))
+            value = shown(from_json(cell.value))
             if isinstance(source, int):
                 told.append(f"{name} {seen(old.rows[row_of[row]][source])} -> {value}")
             else:

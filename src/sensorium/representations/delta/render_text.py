@@ -2,9 +2,11 @@
 
 import json
 
+from sensorium.core.counted import counted
 from sensorium.representations.base import Segment
 from sensorium.representations.delta.sequences import Gap, gaps, matching_blocks
 from sensorium.representations.delta.text import text_delta
+from sensorium.representations.layout.line_count import count_lines
 
 _CONTEXT = 2
 """Unchanged lines shown around a change."""
@@ -39,7 +41,7 @@ def text_changes(old: str, new: str) -> tuple[str, list[Segment]]:
             segments.append(_line(" ", line, after[line], _CONTEXT_WEIGHT))
     come = sum(gap.new_end - gap.new_start for gap in found)
     gone = sum(gap.old_end - gap.old_start for gap in found)
-    return f"+{come:,} -{gone:,} of {len(after):,} lines", segments
+    return f"+{come:,} -{gone:,} of {counted(count_lines(new), 'line')}", segments
 
 
 def _gap(gap: Gap, before: list[str], after: list[str]) -> list[Segment]:

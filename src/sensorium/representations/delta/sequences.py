@@ -18,11 +18,16 @@ _FREE_WORK = 200_000
 """Elements that are looked at beyond a fixed number of times the length of the sequences."""
 
 
+_NARROWED_CHARS = 400_000
+
+
 class Work:
     """How much may still be looked at; shared by comparisons that belong together."""
 
     def __init__(self, size: int) -> None:
         self.left = size + _FREE_WORK
+        self.chars = _NARROWED_CHARS
+        """Characters of replaced stretches that may still be searched for words that stay."""
 
 
 class Block(NamedTuple):
@@ -33,10 +38,6 @@ class Block(NamedTuple):
     new: int
     """Where it begins in the new one."""
     length: int
-
-    def ends_at(self, old: int, new: int) -> bool:
-        """Whether it ends where something begins in both."""
-        return self.old + self.length == old and self.new + self.length == new
 
 
 class Gap(NamedTuple):
@@ -184,11 +185,15 @@ class _Search:
 
     def _joined(self) -> list[Block]:
         joined: list[Block] = []
-        for block in sorted(self.blocks):
-            if joined and joined[-1].ends_at(block.old, block.new):
-                joined[-1] = joined[-1]._replace(length=joined[-1].length + block.length)
-            else:
-                joined.append(block)
+        begin_old = begin_new = end_old = end_new = 0
+        for old, new, length in sorted(self.blocks):
+            if (old, new) != (end_old, end_new):
+                if end_old > begin_old:
+                    joined.append(Block(begin_old, begin_new, end_old - begin_old))
+                begin_old, begin_new = old, new
+            end_old, end_new = old + length, new + length
+        if end_old > begin_old:
+            joined.append(Block(begin_old, begin_new, end_old - begin_old))
         return joined
 
 

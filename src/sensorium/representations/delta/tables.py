@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sensorium.core.exact_json import from_json, to_json
 from sensorium.observations.values import Column, TableValue
 from sensorium.representations.delta.base import CellChange, FieldDelta, RowAdded, RowRun, TableDelta
 from sensorium.representations.delta.fields import (
@@ -11,8 +12,6 @@ from sensorium.representations.delta.fields import (
     data_delta,
     field_delta,
     same,
-    unwrap,
-    wrap,
 )
 from sensorium.representations.delta.sequences import Block, gaps, matching_blocks
 
@@ -35,13 +34,13 @@ def table_delta(old: TableValue, new: TableValue) -> TableDelta | FieldDelta:
     before = old.rows if columns is None else tuple(_projected(old.rows, sources))
     pairs = _row_pairs(old, before, new)
     cells = [
-        CellChange(j, at, wrap(value))
+        CellChange(j, at, to_json(value))
         for i, j in pairs
         if before[i] is not new.rows[j]
         for at, value in _changed_cells(before[i], new.rows[j])
     ]
     kept = {j for _, j in pairs}
-    added = [RowAdded(j, new.row_numbers[j], wrap(row)) for j, row in enumerate(new.rows) if j not in kept]
+    added = [RowAdded(j, new.row_numbers[j], to_json(row)) for j, row in enumerate(new.rows) if j not in kept]
     runs = _runs(pairs, old.row_numbers, new.row_numbers)
     return TableDelta(
         columns=columns,
@@ -76,11 +75,11 @@ def apply_table(old: TableValue, delta: TableDelta) -> TableValue:
     places = {row.at: row for row in delta.added}
     for at in range(len(kept) + len(places)):
         row = places.get(at)
-        merged.append(next(stays) if row is None else (row.number, tuple(unwrap(row.cells))))
+        merged.append(next(stays) if row is None else (row.number, tuple(from_json(row.cells))))
     numbers, rows = [number for number, _ in merged], [row for _, row in merged]
     for row_at, column, value in delta.cells:
         cells = list(rows[row_at])
-        cells[column] = unwrap(value)
+        cells[column] = from_json(value)
         rows[row_at] = tuple(cells)
     own = {"columns": tuple(columns), "rows": tuple(rows), "row_numbers": tuple(numbers)}
     return apply_fields(old, delta.fields, own)

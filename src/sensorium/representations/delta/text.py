@@ -19,6 +19,11 @@ _MAX_WORDS_CHARS = 100_000
 """Replaced stretches longer than this are not narrowed to words."""
 _MIN_CLAUSES_CHARS = 4_000
 """Replaced stretches longer than this are cut into clauses before words are looked at."""
+_ANCHOR_STEP = 16_384
+"""Longer stretches are divided where characters of the old text, taken so far apart, are found again."""
+_ANCHOR_CHARS = 48
+_ANCHOR_RANGE = 65_536
+"""Characters on either side of the expected place in which they are looked for."""
 _JOIN_CHARS = 8
 """Edits with fewer characters between them are joined: each costs about as much by itself."""
 _MIN_NARROWED = 24
@@ -34,10 +39,10 @@ def text_delta(old: str, new: str) -> TextDelta:
     start = old.rfind("\n", 0, head) + 1  # the line of the first difference, whole
     end_old = _line_end(old, len(old) - tail)
     end_new = end_old - len(old) + len(new)
-    work = Work((end_old + end_new - 2 * start) // 3)
+    by_lines, by_words = Work((end_old + end_new - 2 * start) // 3), Work(0)
     edits: list[TextEdit] = []
-    for at, before, after in _replaced(lines_of(old[start:end_old]), lines_of(new[start:end_new]), work):
-        edits.extend(_narrowed(start + at, before, after, work))
+    for at, before, after in _replaced(lines_of(old[start:end_old]), lines_of(new[start:end_new]), by_lines):
+        edits.extend(_narrowed(start + at, before, after, by_words))
     return TextDelta(edits=tuple(_merged(old, edits)))
 
 
@@ -113,17 +118,36 @@ def _narrowed(at: int, before: str, after: str, work: Work) -> list[TextEdit]:
     if min(len(old), len(new)) < _MIN_NARROWED or work.left < 0:
         return edits
     if size >= _MIN_CLAUSES_CHARS:
-        clauses = list(_replaced(_CLAUSES.findall(old), _CLAUSES.findall(new), work))
-        if len(clauses) > 1 or len(clauses[0][1]) + len(clauses[0][2]) < size:
-            edits = [
-                edit for place, *pair in clauses for edit in _narrowed(at + place, pair[0], pair[1], work)
+        stretches = _anchored(old, new) if size > 4 * _ANCHOR_STEP else []
+        if len(stretches) < 2 and size <= work.chars:
+            work.chars -= size
+            stretches = list(_replaced(_CLAUSES.findall(old), _CLAUSES.findall(new), work))
+        if stretches and (len(stretches) > 1 or len(stretches[0][1]) + len(stretches[0][2]) < size):
+            narrow = [
+                edit for place, *pair in stretches for edit in _narrowed(at + place, pair[0], pair[1], work)
             ]
-            return edits if _cost(edits) < len(new) + _EDIT_COST else [TextEdit(at, len(old), new)]
+            return narrow if _cost(narrow) < _cost(edits) else edits
     if size > _MAX_WORDS_CHARS:
         return edits
     words = _replaced(_WORDS.findall(old), _WORDS.findall(new), work)
     narrow = [TextEdit(at + place, len(gone), come) for place, gone, come in words]
     return narrow if _cost(narrow) < _cost(edits) else edits
+
+
+def _anchored(old: str, new: str) -> list[tuple[int, str, str]]:
+    """Long stretches divided at places that both have: as `_replaced`, without those that are equal."""
+    stretches: list[tuple[int, str, str]] = []
+    done_old = done_new = 0
+    for at in range(_ANCHOR_STEP, len(old) - _ANCHOR_CHARS, _ANCHOR_STEP):
+        expected = at - done_old + done_new
+        low, high = max(done_new, expected - _ANCHOR_RANGE), expected + _ANCHOR_RANGE
+        found = new.find(old[at : at + _ANCHOR_CHARS], low, high)
+        if found >= 0:
+            stretches.append((done_old, old[done_old:at], new[done_new:found]))
+            done_old, done_new = at, found
+    stretches.append((done_old, old[done_old:], new[done_new:]))
+    changed = [stretch for stretch in stretches if stretch[1] != stretch[2]]
+    return changed if len(stretches) > 1 else []
 
 
 def _cost(edits: Sequence[TextEdit]) -> int:

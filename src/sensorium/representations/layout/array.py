@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sensorium.core.counted import counted
 from sensorium.core.types import Modality
 from sensorium.observations.array import array_of
 from sensorium.observations.base import Part
@@ -60,7 +61,9 @@ def lay_out_proprio(part: Part, config: TableConfig = TableConfig()) -> Document
         for name, number, unit in zip(value.names, value.values, units, strict=False)
     ]
     segments += [Segment(f"note: {note}", 1.0, "notes") for note in part.notes]
-    return Document(title=f"body state, {len(value.names):,} values", segments=tuple(segments), unit="values")
+    return Document(
+        title=f"body state, {counted(len(value.names), 'value')}", segments=tuple(segments), unit="values"
+    )
 
 
 def _range(value: ArrayValue) -> str:

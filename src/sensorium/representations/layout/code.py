@@ -10,6 +10,7 @@ from sensorium.representations.config import CodeConfig
 from sensorium.representations.layout.code_lines import indent_of, is_brace_language, is_signature, weight_of
 from sensorium.representations.layout.code_state import state_after, state_before
 from sensorium.representations.layout.code_window import anchors_of, window_of
+from sensorium.representations.layout.line_count import said_lines
 from sensorium.representations.layout.typed import value_of
 
 _PINNED_CHARS = 300
@@ -43,13 +44,12 @@ def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = T
     segments = state_before(value)
     after = state_after(value)
     has_state = bool(segments or after)
-    ticks = "~~~~" if "```" in value.text else "```"
-    if has_state:
+    body = _Body(value, config, is_numbered).segments(len(segments) + has_state)
+    if has_state and body:
+        ticks = "~~~~" if "```" in value.text else "```"
         segments.append(Segment(f"{ticks}{value.language or ''}", 1.0, "code", None, True))
-    body = _Body(value, config, is_numbered).segments(len(segments))
+        body.append(Segment(ticks, 1.0, "code", None, True))
     segments += body
-    if has_state:
-        segments.append(Segment(ticks, 1.0, "code", None, True))
     segments += [s if s.parent is None else s._replace(parent=s.parent + len(segments)) for s in after]
     return Document(
         title=_title(value),
@@ -60,8 +60,11 @@ def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = T
 
 
 def _title(value: CodeValue) -> str:
-    lines = value.text.count("\n") + (not value.text.endswith("\n")) if value.text else 0
-    said = [value.language or "code", f"{lines:,} {'line' if lines == 1 else 'lines'}"]
+    if value.text:
+        said = [value.language or "code", said_lines(value.text)]
+    else:
+        states = {"test results": value.tests, "exception": value.stack, "variables": value.variables}
+        said = [name for name, state in states.items() if state] or [value.language or "code", "empty"]
     if value.cursor_line is not None:
         column = f", column {value.cursor_column}" if value.cursor_column is not None else ""
         said.append(f"cursor at line {value.cursor_line}{column}")

@@ -17,8 +17,13 @@ class Anchors(NamedTuple):
     """Of the cursor and of faults, the cursor first."""
 
 
+_NOWHERE = Anchors((), ())
+
+
 def anchors_of(value: CodeValue) -> Anchors:
     """The lines of a file where something is going on."""
+    if value.cursor_line is None and value.stack is None and not value.faults:
+        return _NOWHERE
     other = [value.cursor_line] if value.cursor_line is not None else []
     other += [fault.line for fault in value.faults[:5]]
     stack: list[int] = []

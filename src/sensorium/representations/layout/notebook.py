@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from sensorium.core.counted import counted
 from sensorium.observations.base import Part
 from sensorium.observations.text import TextFormat
 from sensorium.observations.values import CellValue, CodeValue, OutputValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import MultimodalConfig, NotebookConfig
 from sensorium.representations.layout.code import code_document
+from sensorium.representations.layout.line_count import said_lines
 from sensorium.representations.layout.output_lines import Line, weigh_printed, weigh_traceback
 from sensorium.representations.layout.text import text_document
 from sensorium.representations.layout.typed import value_of
@@ -63,9 +65,8 @@ def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Doc
             if value.output_type == "error"
             else f"{name} with {value.error.type}"
         )
-    count = len(texts)
     return Document(
-        title=f"{name}, {count:,} {'line' if count == 1 else 'lines'}",
+        title=f"{name}, {said_lines(value.text)}",
         segments=tuple(segments),
         unit="lines",
         fence="",
@@ -90,8 +91,11 @@ def _segments(lines: Sequence[Line], max_lines: int) -> list[Segment]:
 
 def _gap(first: int, end: int, max_lines: int) -> Segment:
     count = end - first
-    words = "1 line" if count == 1 else f"{count:,} lines"
-    return Segment(f"... {words} not shown (max_output_lines: {max_lines}) ...", 0.3, f"line {first + 1}")
+    return Segment(
+        f"... {counted(count, 'line')} not shown (max_output_lines: {max_lines}) ...",
+        0.3,
+        f"line {first + 1}",
+    )
 
 
 def _kept(lines: Sequence[Line], max_lines: int) -> Sequence[int]:

@@ -9,6 +9,7 @@ import re
 from json.encoder import encode_basestring
 from typing import Any
 
+from sensorium.core.counted import counted
 from sensorium.observations.base import Part
 from sensorium.observations.values import FieldNote, StructuredValue
 from sensorium.representations.base import Document, Segment
@@ -53,11 +54,13 @@ def lay_out_structured(part: Part, config: TextConfig | None = None) -> Document
 def _size(value: StructuredValue) -> str:
     data = value.data
     if value.format == "sql" and isinstance(data, dict):
-        return f"{len(data.get('rows', ())):,} rows, {len(data.get('columns', ())):,} columns"
+        return (
+            f"{counted(len(data.get('rows', ())), 'row')}, {counted(len(data.get('columns', ())), 'column')}"
+        )
     if isinstance(data, list):
         return f"list of {len(data):,}"
     if isinstance(data, dict):
-        return f"object of {len(data):,} {'field' if len(data) == 1 else 'fields'}"
+        return f"object of {counted(len(data), 'field')}"
     return "one value"
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from sensorium.core.counted import counted
 from sensorium.observations.base import Part
 from sensorium.observations.values import Cell, Column, TableValue
 from sensorium.representations.base import Document, Segment
@@ -34,7 +35,9 @@ def lay_out_table(part: Part, config: TableConfig = TableConfig()) -> Document:
     value = value_of(part, TableValue, "tables")
     if len(value.row_numbers) != len(value.rows):  # not numbered, or wrongly
         value = value.model_copy(update={"row_numbers": tuple(range(len(value.rows)))})
-    segments = [Segment(_clean(f"note: {note}"), 2.0, "notes") for note in part.notes]
+    segments = [
+        Segment(_clean(f"note: {note}"), 2.0, f"note {number}") for number, note in enumerate(part.notes, 1)
+    ]
     is_wide = len(value.columns) > _WIDE
     segments += _grouped(value.columns) if is_wide else _profiles(value)
     chosen = _chosen(value, config.max_rows)
@@ -53,11 +56,11 @@ def lay_out_table(part: Part, config: TableConfig = TableConfig()) -> Document:
             else:
                 segments.append(_row(value, position, reasons, parent, place in (0, len(chosen) - 1)))
     is_sample = any(note.startswith("a sample of") for note in part.notes)
-    rows = f"sample of {value.num_rows:,} rows" if is_sample else f"{value.num_rows:,} rows"
-    title = f"table, {rows} x {len(value.columns):,} columns"
+    rows = f"{'sample of ' if is_sample else ''}{counted(value.num_rows, 'row')}"
+    title = f"table, {rows} x {counted(len(value.columns), 'column')}"
     if len(chosen) < value.num_rows:
         title += f", {len(chosen):,} of them laid out"
-    return Document(title=title, segments=tuple(segments), unit="rows")
+    return Document(title=title, segments=tuple(segments), unit="lines")
 
 
 def _profiles(value: TableValue) -> list[Segment]:

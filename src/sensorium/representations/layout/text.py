@@ -5,11 +5,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from sensorium.core.counted import counted
 from sensorium.observations.base import Part
 from sensorium.observations.text import TextFormat
 from sensorium.observations.values import MessagesValue, TextValue
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import TextConfig
+from sensorium.representations.layout.line_count import said_lines
 from sensorium.representations.layout.typed import value_of
 
 LONG_LINE = 400
@@ -90,11 +92,13 @@ def text_document(text: str, kind: TextFormat, config: TextConfig) -> Document:
     blocks, left_out = _blocks(text, config.max_chars)
     segments = _WEIGHERS[kind](blocks)
     if left_out:
-        segments.append(Segment(f"... {left_out:,} more characters are not read ...", 1.0, is_pinned=True))
+        segments.append(
+            Segment(f"... {counted(left_out, 'more character')} not read ...", 1.0, is_pinned=True)
+        )
     fence = "" if kind in ("log", "traceback") else "html" if kind == "html" else None
-    lines = text.count("\n") + 1
-    title = f"{'text' if kind == 'plain' else kind}, {lines:,} {'line' if lines == 1 else 'lines'}"
-    return Document(title=title, segments=tuple(segments), unit="lines", fence=fence)
+    title = f"{'text' if kind == 'plain' else kind}, {said_lines(text)}"
+    unit = "lines" if not blocks or blocks[-1].line >= len(blocks) else "pieces"
+    return Document(title=title, segments=tuple(segments), unit=unit, fence=fence)
 
 
 def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
@@ -121,8 +125,10 @@ def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
             above = parent if segment.parent is None else segment.parent + parent + 1
             segments.append(Segment(segment.text, segment.weight * base, place, above, pinned))
         if left_out:
-            segments.append(Segment(f"... {left_out:,} more characters are not read ...", 0.5, place, parent))
-    return Document(title=f"conversation, {count:,} turns", segments=tuple(segments), unit="lines")
+            segments.append(
+                Segment(f"... {counted(left_out, 'more character')} not read ...", 0.5, place, parent)
+            )
+    return Document(title=f"conversation, {counted(count, 'turn')}", segments=tuple(segments), unit="lines")
 
 
 def _blocks(text: str, max_chars: int) -> tuple[list[_Block], int]:

@@ -89,9 +89,9 @@ def describe_sound(value: AudioValue) -> str:
             pieces.append("silent throughout")
     else:
         if value.loudness_dbfs is not None:
-            pieces.append(f"loudness {value.loudness_dbfs:.0f} dBFS")
+            pieces.append(f"loudness {round(value.loudness_dbfs)} dBFS")
         if value.peak_dbfs is not None:
-            pieces.append(f"peak {value.peak_dbfs:.0f} dBFS")
+            pieces.append(f"peak {round(value.peak_dbfs)} dBFS")
         if value.silence_share is not None:
             pieces.append(f"{100 * value.silence_share:.0f} % silence")
     return ", ".join(pieces)

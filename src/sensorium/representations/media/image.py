@@ -2,7 +2,7 @@
 
 import base64
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sensorium.core import MissingDependencyError, ObservationError
@@ -104,15 +104,7 @@ def image_variants(
         shown = _shown(value, config, serve, _Useful(counter, compression_ratio))
     except Exception as error:  # bytes that were not read by `read_image` may break any decoder
         return [_told(part, description, read, counter, _problem(error))]
-    line = line_beside(description, read)
-    variants = [_picture(Level.FULL, shown[0], line, counter, 1.0)]
-    side = max(shown[0].width, shown[0].height)
-    least = compression_ratio * variants[0].tokens
-    for thumbnail in shown[1:]:
-        if counter.image(thumbnail.width, thumbnail.height) < least:
-            continue  # `max_size_kb` made it smaller than was planned
-        retained = math.sqrt(max(thumbnail.width, thumbnail.height) / side)
-        variants.append(_picture(Level.THUMBNAIL, thumbnail, line, counter, retained))
+    variants = _pictures(shown, line_beside(description, read), counter, compression_ratio)
     if description or read:
         words = _told(part, description, read, counter, "")
         if words.tokens < variants[-1].tokens:
@@ -238,6 +230,20 @@ def _address(
         why = f"{why}; " if why else ""
         why += "embedded, because no media store serves it"
     return _Shown(f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}", *size, why)
+
+
+def _pictures(
+    shown: Sequence[_Shown], line: str, counter: TokenCounter, compression_ratio: float
+) -> list[Variant]:
+    """FULL and the thumbnails, each with the line beside it."""
+    variants = [_picture(Level.FULL, shown[0], line, counter, 1.0)]
+    side = max(shown[0].width, shown[0].height)
+    for thumbnail in shown[1:]:
+        if counter.image(thumbnail.width, thumbnail.height) < compression_ratio * variants[0].tokens:
+            continue  # `max_size_kb` made it smaller than was planned
+        retained = math.sqrt(max(thumbnail.width, thumbnail.height) / side)
+        variants.append(_picture(Level.THUMBNAIL, thumbnail, line, counter, retained))
+    return variants
 
 
 def _picture(level: Level, shown: _Shown, line: str, counter: TokenCounter, retained: float) -> Variant:
