@@ -1,30 +1,41 @@
 #!/bin/sh
-# See that the system library OpenAL is there: install_openal.sh PYTHON
-# ViZDoom needs it for sound. Installs it where apt-get and the right to use it are at hand; where not, says
-# which package to install and ends well, because everything without sound works.
+# See that the system packages that some parts need are there: install_system.sh PYTHON
+# OpenAL is the sound of ViZDoom; bubblewrap isolates code that nobody trusts. Installs them where apt-get and the
+# right to use it are at hand; where not, says what to install and ends well, because everything else works.
 set -eu
 
 python=$1
 
-is_installed() {
+has_openal() {
     "$python" -c 'import sys; from ctypes.util import find_library; sys.exit(find_library("openal") is None)'
 }
 
-say_what_to_do() {
-    echo "The sound of ViZDoom needs the system library OpenAL, $1. Install it: apt-get install libopenal1 (Debian, Ubuntu), dnf install openal-soft (Fedora), brew install openal-soft (macOS)." >&2
-    exit 0
+has_bubblewrap() {
+    command -v bwrap >/dev/null 2>&1
 }
 
-is_installed && exit 0
-command -v apt-get >/dev/null 2>&1 || say_what_to_do "which is missing"
-as_root=""
-if [ "$(id -u)" -ne 0 ]; then
-    sudo -n true >/dev/null 2>&1 || say_what_to_do "which is missing, and installing it needs root"
-    as_root="sudo -n"
-fi
-echo "Installing the system library libopenal1 (the sound of ViZDoom)"
-{
-    $as_root apt-get update -qq &&
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libopenal1
-} >/dev/null || say_what_to_do "which apt-get could not install"
-is_installed || say_what_to_do "which is still not found"
+# see_to NAME TEST PACKAGE PURPOSE HOW
+see_to() {
+    if "$2"; then return 0; fi
+    if install_with_apt "$3" "$4" && "$2"; then return 0; fi
+    echo "$4 needs $1, which is missing and could not be installed. Install it: $5." >&2
+}
+
+install_with_apt() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    as_root=""
+    if [ "$(id -u)" -ne 0 ]; then
+        sudo -n true >/dev/null 2>&1 || return 1
+        as_root="sudo -n"
+    fi
+    echo "Installing the system package $1 ($2)"
+    {
+        $as_root apt-get update -qq &&
+            $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1"
+    } >/dev/null
+}
+
+see_to OpenAL has_openal libopenal1 "The sound of ViZDoom" \
+    "apt-get install libopenal1 (Debian, Ubuntu), dnf install openal-soft (Fedora), brew install openal-soft (macOS)"
+see_to bubblewrap has_bubblewrap bubblewrap "Running untrusted code in a sandbox" \
+    "apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora)"
