@@ -6,7 +6,7 @@ import pytest
 from sensorium.cli.main import main
 from sensorium.envs import Action, find_env
 from sensorium.envs.lookup.definition import Lookup
-from sensorium.evals.experts import validate_tasks
+from sensorium.envs.validation import validate_tasks
 
 
 class Sloppy(Lookup):

@@ -1,5 +1,6 @@
 """Chat models without weights, for tests and benchmarks of servers."""
 
+import asyncio
 import json
 import re
 
@@ -30,7 +31,11 @@ class LookupExpert:
 
     model = "lookup-expert"
 
+    def __init__(self, wait_s=0.0):
+        self._wait_s = wait_s
+
     async def complete(self, messages, tools=None, **sampling):
+        await asyncio.sleep(self._wait_s)
         asked = next(m for message in messages if (m := _QUESTION.search(message.text)))
         operation, attribute, one, other = asked.groups()
         answers = [message.text for message in messages if message.role == "tool"]
@@ -57,16 +62,44 @@ class Says:
         self._text, self._wait_s = text, wait_s
 
     async def complete(self, messages, tools=None, **sampling):
-        if self._wait_s:
-            import asyncio
-
-            await asyncio.sleep(self._wait_s)
+        await asyncio.sleep(self._wait_s)
         return _completion(self._text)
 
 
 def lookup_expert(**settings):
-    return LookupExpert()
+    return LookupExpert(**settings)
 
 
 def says(**settings):
     return Says(**settings)
+
+
+class Looks:
+    """Looks once in the environment of pictures, then answers wrongly."""
+
+    model = "looks"
+
+    async def complete(self, messages, tools=None, **sampling):
+        if any(message.role == "tool" for message in messages):
+            assert any(block.type == "image" for message in messages for block in message.content)
+            return _completion(call=("answer", {"text": "something"}))
+        return _completion(call=("look", {}))
+
+
+class Fails:
+    """Never fits."""
+
+    model = "fails"
+
+    async def complete(self, messages, tools=None, **sampling):
+        from sensorium.llm.base import ContextLengthError
+
+        raise ContextLengthError("the prompt has 10 tokens, the context holds 5")
+
+
+def looks(**settings):
+    return Looks()
+
+
+def fails(**settings):
+    return Fails()

@@ -1,0 +1,1 @@
+"""Embodied tasks and any Gymnasium environment, played by a language model."""

@@ -1,0 +1,1 @@
+"""Charts: what is in them, how they are drawn, what is asked about them."""

@@ -1,0 +1,1 @@
+"""Documents: invoices, forms, tables and notices, drawn as pictures."""

@@ -1,0 +1,1 @@
+"""Scenes: rooms of the embodied environments, seen from within or from above."""
