@@ -12,12 +12,12 @@ PROCESSES ?= 2
 
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
-PEERS := sample_factory rllib
+PEERS := sample_factory rllib aviary nemo_gym openenv
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
 .DEFAULT_GOAL := help
-.PHONY: help train install test test-slow check bench bench-peers docs rooms openal clean
+.PHONY: help train install test test-slow check bench bench-peers docs rooms system clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,10 +28,10 @@ train: $(VENV)/.installed-rl ## train the quickstart agent and write its report 
 install: $(VENV)/.installed-dev ## install everything for development into .venv
 	@echo "Installed in $(VENV)"
 
-test: $(VENV)/.installed-dev openal ## run the fast tests (ARGS="-k arena")
+test: $(VENV)/.installed-dev system ## run the fast tests (ARGS="-k arena")
 	@$(ONE_THREAD) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile $(ARGS)
 
-test-slow: $(VENV)/.installed-dev openal ## run the tests that take minutes
+test-slow: $(VENV)/.installed-dev system ## run the tests that take minutes
 	@$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
 
 check: $(VENV)/.installed-dev ## check style, types, layers, generated text and documentation
@@ -42,10 +42,10 @@ check: $(VENV)/.installed-dev ## check style, types, layers, generated text and 
 	$(BIN)/python scripts/rooms.py --check
 	$(MKDOCS) build --strict --quiet
 
-bench: $(VENV)/.installed-bench openal ## measure speed and write benchmarks/results/
+bench: $(VENV)/.installed-bench system ## measure speed and write benchmarks/results/
 	@$(BIN)/python benchmarks/throughput.py $(ARGS)
 
-bench-peers: $(PEERS:%=benchmarks/peers/%/.installed) ## install the peers that need environments of their own (4 GB)
+bench-peers: $(PEERS:%=benchmarks/peers/%/.installed) ## install the peers that need environments of their own (7 GB)
 
 docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mkdocs serve shows it while you write)
 	@$(MKDOCS) build --strict --quiet
@@ -54,8 +54,8 @@ docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mk
 rooms: $(VENV)/.installed-dev ## write the generated parts of README.md and CONTRIBUTING.md
 	$(BIN)/python scripts/rooms.py
 
-openal: | $(BIN)/python
-	@scripts/install_openal.sh $(BIN)/python
+system: | $(BIN)/python
+	@scripts/install_system.sh $(BIN)/python
 
 clean: ## remove .venv, the peers' environments, caches and built files; runs/ stays
 	rm -rf $(VENV) $(PEERS:%=benchmarks/peers/%) site build dist src/*.egg-info
@@ -85,4 +85,8 @@ benchmarks/peers/%/.installed: benchmarks/peers/%.txt
 	@scripts/create_venv.sh $(@D) $(PYTHON)
 	@echo "Installing $< into $(@D): this takes a few minutes"
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(@D)/bin/python -m pip install --quiet --requirement $<
+	@if [ -f $(@D).without_dependencies.txt ]; then \
+		PIP_DISABLE_PIP_VERSION_CHECK=1 $(@D)/bin/python -m pip install --quiet --no-deps --ignore-requires-python \
+			--requirement $(@D).without_dependencies.txt; \
+	fi
 	@touch $@

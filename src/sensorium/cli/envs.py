@@ -90,8 +90,9 @@ def _described(name: str) -> dict[str, Any]:
 def _tasks(args: argparse.Namespace) -> int:
     from sensorium.rollouts.task_rows import task_row
 
-    _, _, tasks = _chosen(args)
-    rows = [task_row(task, agent=args.agent, whole=args.whole) for task in tasks]
+    definition, config, tasks = _chosen(args)
+    tools = definition.make(config).tools
+    rows = [task_row(task, agent=args.agent, whole=args.whole, tools=tools) for task in tasks]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     if args.output is None:
         sys.stdout.write(lines)
@@ -104,7 +105,7 @@ def _tasks(args: argparse.Namespace) -> int:
 
 
 def _validate(args: argparse.Namespace) -> int:
-    from sensorium.evals.experts import Attempt, validate_tasks
+    from sensorium.envs.validation import Attempt, validate_tasks
 
     definition, config, tasks = _chosen(args)
     started = time.monotonic()

@@ -10,7 +10,7 @@ from sensorium.cli import envs, evaluate, export, models, observe, profile, roll
 from sensorium.core import SensoriumError, set_passive_threads
 
 VERBS = (train, evaluate, observe, serve, rollout, profile, envs, export, models)
-WITH_SETTINGS = ("train", "eval", "observe", "envs", "rollout")
+WITH_SETTINGS = ("train", "eval", "observe", "envs", "rollout", "serve")
 """Verbs that take settings as flags, e.g. ``--algo.gamma 0.98``."""
 _SETTING = re.compile(r"--\w[\w-]*(\.[\w-]+)+(=|$)")
 

@@ -1,6 +1,5 @@
 """The part of ``sensorium train`` that trains language models' agents."""
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,14 +16,14 @@ class Done(NamedTuple):
     """A run that came to its end."""
 
     told: dict[str, Any]
-    """`summary.json`, and where the run is."""
+    """`summary.json`, where the run is, and its report."""
     closing_line: str
 
 
 def train_language(
     config: "LanguageRunConfig", runs: Path, on_existing: "OnExisting", console: Console
 ) -> Done | None:
-    """Train one run; None when the user interrupted. A run that is complete is only told of again."""
+    """Train one run and report it; None when the user interrupted. A complete run is only reported again."""
     from sensorium.cli.train import training_bar
     from sensorium.trainers.language.grpo import GRPOTraining
     from sensorium.trainers.run_directory import discard_unstarted, open_run
@@ -48,16 +47,19 @@ def train_language(
 
 
 def _done(run_dir: Path) -> Done:
-    summary = json.loads((run_dir / "summary.json").read_text())
+    """Write the report of a run that came to its end."""
+    from sensorium.analysis import RunDirectory, read_language_summary, write_language_report
+
+    summary, report = read_language_summary(RunDirectory(run_dir)), write_language_report(run_dir)
     success = "no task could be judged"
-    if summary["success_rate"] is not None:
-        low, high = summary["success_ci95"]
-        success = f"success {summary['success_rate']:.2f} [{low:.2f}, {high:.2f}]"
+    if summary.success_rate is not None and summary.success_ci95 is not None:
+        low, high = summary.success_ci95
+        success = f"success {summary.success_rate:.2f} [{low:.2f}, {high:.2f}]"
     line = (
-        f"{success} · return {_number(summary['first_return'])} -> {_number(summary['last_return'])} · "
-        f"{summary['updates']:,} updates in {summary['wall_s']:.0f} s · run {run_dir}"
+        f"{success} · return {_number(summary.first_return)} -> {_number(summary.last_return)} · "
+        f"{summary.updates:,} updates in {summary.wall_s:.0f} s · report {report}"
     )
-    return Done(summary | {"run": str(run_dir)}, line)
+    return Done(summary.model_dump(mode="json") | {"run": str(run_dir), "report": str(report)}, line)
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,1 @@
+"""Environments, models and agents as services over HTTP, in the protocol of NeMo Gym."""
