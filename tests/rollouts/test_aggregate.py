@@ -1,6 +1,4 @@
-import json
 import math
-from pathlib import Path
 
 import pytest
 
@@ -8,58 +6,61 @@ from sensorium.rollouts.aggregate import aggregate_metrics, by_task, stripped
 from sensorium.rollouts.pass_at_k import highest_k, pass_at_k, pass_majority_metrics, subset_metrics
 from sensorium.rollouts.student_t import t_interval, t_quantile
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "compat" / "golden" / "metrics.json").read_text())
-"""What NeMo Gym 0.7.0 itself answered."""
+ROWS = [
+    {"_ng_task_index": task, "_ng_rollout_index": repeat, "reward": reward, "ok": reward > 0, "note": "x"}
+    | {"response": {"usage": {"input_tokens": 10 * (task + 1)}}}
+    for task, rewards in enumerate(((1.0, 0.0), (1.0, 1.0)))
+    for repeat, reward in enumerate(rewards)
+]
 
 
-def differences(ours, theirs, place=""):
-    if isinstance(theirs, dict):
-        if not isinstance(ours, dict) or set(ours) != set(theirs):
-            found = set(ours) if isinstance(ours, dict) else ours
-            return [f"{place}: {sorted(found ^ set(theirs)) if isinstance(found, set) else found}"]
-        return [d for name in theirs for d in differences(ours[name], theirs[name], f"{place}/{name}")]
-    if isinstance(theirs, list):
-        if len(ours) != len(theirs):
-            return [f"{place}: {len(ours)} entries, not {len(theirs)}"]
-        pairs = enumerate(zip(ours, theirs, strict=True))
-        return [d for n, (a, b) in pairs for d in differences(a, b, f"{place}[{n}]")]
-    if isinstance(theirs, float | int) and not isinstance(theirs, bool):
-        same = isinstance(ours, float | int) and math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
-        return [] if same else [f"{place}: {ours} instead of {theirs}"]
-    return [] if ours == theirs else [f"{place}: {ours} instead of {theirs}"]
+def test_metrics_by_hand():
+    made = aggregate_metrics(ROWS)
+    agent = made["agent_metrics"]
+    assert agent["mean/reward"] == 0.75
+    assert agent["std/reward"] == 0.5  # squares 3 x 0.0625 + 0.5625 = 0.75, over 3
+    assert agent["median/reward"] == 1.0
+    assert agent["mean/ok"] == 0.75
+    assert agent["mean/input_tokens"] == 15.0
+    assert "mean/note" not in agent
+    assert agent["num_repeats"] == 2
+    assert agent["mean_across_repeats/mean/reward"] == 0.75  # of 1.0 and 0.5
+    assert agent["se_across_repeats/mean/reward"] == pytest.approx(0.25)
+    half = 12.706204736 * 0.25  # one degree of freedom
+    assert agent["ci_low_95_across_repeats/mean/reward"] == pytest.approx(0.75 - half)
+    assert made["key_metrics"] == {name: value for name, value in agent.items() if name.startswith("mean/")}
+    first, second = made["group_level_metrics"]
+    assert (first["mean/reward"], first["num_rollouts"]) == (0.5, 2)
+    assert first["std/reward"] == pytest.approx(math.sqrt(0.5))
+    assert [info["rollout_id"] for info in second["rollout_infos"]] == ["1:0", "1:1"]
+    assert [row["mean/reward"] for row in made["repeat_level_metrics"]] == [1.0, 0.5]
+    assert made["perf_summary"] is None
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_metrics_are_those_of_nemo_gym(name):
-    case = GOLDEN[name]
-    theirs = case["expected"]["aggregate"]
-    ours = aggregate_metrics(case["rows"])
-    for part in (
-        "group_level_metrics",
-        "agent_metrics",
-        "key_metrics",
-        "repeat_level_metrics",
-        "perf_summary",
-    ):
-        assert differences(ours[part], theirs.get(part)) == [], part
+def test_masked_rows_count_in_coverage_alone():
+    masked = [row | {"mask_sample": row["_ng_task_index"] == 0} for row in ROWS]
+    agent = aggregate_metrics(masked)["agent_metrics"]
+    assert agent["mean/reward"] == 1.0
+    assert agent["coverage/measured_rollouts"] == 2
+    assert agent["coverage/fully_masked_tasks"] == 1
+    assert "mean/mask_sample" not in agent
+    nothing = aggregate_metrics([row | {"mask_sample": True} for row in ROWS])
+    assert set(nothing["agent_metrics"]) == set(nothing["key_metrics"])
+    assert all(name.startswith("coverage/") for name in nothing["agent_metrics"])
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_pass_at_k_and_majority_are_those_of_nemo_gym(name):
-    case = GOLDEN[name]
-    expected = case["expected"]
-    ours = pass_majority_metrics(by_task(case["rows"]), answer_key=case.get("answer_key"))
-    theirs = expected["pass_majority"]
-    known = {
-        name: value for name, value in ours.items() if "avg_sample_std_dev" not in name or name in theirs
-    }
-    assert differences(known, theirs) == []
-    assert differences(highest_k(ours, "pass@{k}"), expected["highest_pass"]) == []
-    assert differences(highest_k(ours, "pass@1[avg-of-{k}]"), expected["highest_average"]) == []
-    if "subset_key" in case:
-        subsets = subset_metrics(by_task(case["rows"]), case["subset_key"], answer_key=case.get("answer_key"))
-        kept = {name: value for name, value in subsets.items() if "avg_sample_std_dev" not in name}
-        assert differences(kept, expected["subsets"]) == []
+def test_repeats_by_hand():
+    metrics = pass_majority_metrics(by_task(ROWS))
+    assert metrics["pass@1/accuracy"] == 75.0
+    assert metrics["pass@2/accuracy"] == 100.0
+    assert metrics["pass@1[avg-of-2]/accuracy"] == 75.0
+    assert metrics["pass@1[avg-of-2]/accuracy/std_dev_across_runs"] == pytest.approx(100 * math.sqrt(0.125))
+    assert metrics["per_sample_aggregate"] == {"accuracy": [100.0, 50.0]}
+    assert highest_k(metrics, "pass@{k}") == {"pass@2/accuracy": 100.0}
+    answers = [row | {"answer": ["a"]} for row in ROWS]
+    assert pass_majority_metrics(by_task(answers), answer_key="answer")["majority@1/no_answer"] == 0.0
+    by_note = subset_metrics(by_task(ROWS), "note")
+    assert by_note["x/pass@2/accuracy"] == 100.0
 
 
 def test_pass_at_k_by_hand():

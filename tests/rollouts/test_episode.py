@@ -263,3 +263,38 @@ def test_a_long_answer_of_a_tool_is_shown_as_part_of_the_state_in_a_conversation
     assert "result-1/talk" in answer.text
     assert "line 0 says 0" in state.text
     assert view.num_tokens <= KEEPS.config.observation.max_tokens
+
+
+def test_what_is_known_is_not_sent_again_in_a_conversation():
+    class Grows(ToolEnv):
+        async def _reset(self, task, seed):
+            self.lines = {f"file-{n}.txt": _numbers(n) for n in range(4)}
+
+        async def _observe(self):
+            return self.lines
+
+        @tool()
+        async def write(self, text: str) -> str:
+            """Write a line.
+
+            Args:
+                text: The line.
+            """
+            self.lines = self.lines | {"log.txt": self.lines.get("log.txt", "") + text + "\n"}
+            return "written"
+
+    async def run():
+        pipeline = KEEPS.with_settings({"observation": {"max_tokens": 2000}})
+        episode = EnvSession(Grows(), pipeline)
+        opening, turns = await play(episode, *(Action.call("write", text=f"step {n}") for n in range(8)))
+        return opening.view, [turn.view for turn in turns]
+
+    opening, views = asyncio.run(run())
+    assert opening.num_tokens > 1000
+    for number, view in enumerate(views):
+        assert f"step {number}" in view.messages[-1].text
+        assert view.num_tokens < 300, (number, view.messages[-1].text)
+
+
+def _numbers(factor):
+    return "\n".join(f"{factor} {k} {k * factor}" for k in range(600))

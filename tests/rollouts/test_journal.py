@@ -64,7 +64,7 @@ def test_two_writers_are_refused_also_from_another_process(tmp_path):
     with Journal(path):
         with pytest.raises(RunDirectoryError, match="being written by another process"):
             Journal(path)
-        code = "import sys, pathlib; from sensorium.rollouts.journal import Journal; Journal(pathlib.Path(sys.argv[1]))"
+        code = "from sensorium.rollouts.journal import *; import sys; Journal(Path(sys.argv[1]))"
         other = subprocess.run(
             [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
         )
@@ -92,11 +92,12 @@ def test_a_full_disk_leaves_whole_lines_only(tmp_path, monkeypatch):
 
 
 def test_json_of_any_text_and_number_survives():
-    value = {"half": "\ud83d", "big": 10**30, "text": "ä\u2028\n", "nan": 1.5}
+    value = {"half": "\ud83d", "big": 10**30, "text": "ä\u2028\n", "list": [1.5]}
     line = dumps(value)
     assert b"\n" not in line
     assert loads(line) == value
     assert loads(dumps({"x": float("nan")})) == {"x": None}
+    assert loads(dumps({"x": [float("inf"), "\ud83d"]}, pretty=True)) == {"x": [None, "\ud83d"]}
     assert loads('"\\ud83d"') == "\ud83d"
 
 
@@ -158,3 +159,17 @@ def test_addresses_and_secrets_are_in_no_record():
         "max_tokens": 5,
         "api_key_env": "NAME",
     }
+
+
+def test_a_file_cut_at_any_byte_keeps_all_whole_rows(tmp_path):
+    lines = [dumps({"n": n, "text": "ä\n" * n}) + b"\n" for n in range(3)]
+    whole = b"".join(lines)
+    path = tmp_path / "out.jsonl"
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        with Journal(path) as journal:
+            journal.repair()
+        kept = [row["n"] for row in read_rows(path)]
+        ends = [len(b"".join(lines[: n + 1])) for n in range(3)]
+        assert kept == [n for n in range(3) if cut >= ends[n] - 1], cut
+        assert path.read_bytes() in (b"", *(whole[:end] for end in ends))

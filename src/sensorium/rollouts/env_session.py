@@ -44,9 +44,11 @@ class EnvSession:
         *,
         system: str = "",
     ) -> None:
-        self._env, self._pipeline, self._system = env, pipeline, system
+        self._env, self._system = env, system
         self._config = config or EpisodeConfig()
         self._replaces = pipeline.config.context_management.drop_full_history
+        self._budget = pipeline.config.observation
+        self._pipeline = pipeline if self._replaces else _for_conversation(pipeline, self._config.max_steps)
         self._lock = asyncio.Lock()
         self._task: Task | None = None
         self._session: Session | None = None
@@ -203,7 +205,7 @@ class EnvSession:
             messages=messages,
             replaces=self._replaces or first,
             num_tokens=count_messages(self._pipeline.counter, messages),
-            account=shown.account.model_dump(mode="json"),
+            account=shown.account.model_dump(mode="json") | {"max_tokens": self._budget.max_tokens},
             state_key=key,
             state_from=shown.state_from if self._replaces or first else 0,
         )
@@ -264,6 +266,14 @@ class EnvSession:
     @property
     def _task_id(self) -> str:
         return self._task.id if self._task is not None else "no task"
+
+
+def _for_conversation(pipeline: ObservationPipeline, max_steps: int) -> ObservationPipeline:
+    """A pipeline that counts all earlier states as seen: the agent keeps them, whatever they cost."""
+    limit = pipeline.config.observation.state_limit
+    window = limit * (max_steps + 2)
+    budget = {"max_tokens": window, "context_window": window, "reserve": 1.0 - limit / window}
+    return pipeline.with_settings({"observation": budget})
 
 
 def _state_key(parts: tuple[Part, ...]) -> str:

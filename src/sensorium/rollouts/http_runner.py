@@ -82,10 +82,14 @@ class HttpRunner:
             cookie_jar=self._aiohttp.DummyCookieJar(),
             connector=self._aiohttp.TCPConnector(limit=0),  # episodes are limited, so connections are, too
         )
-        if self._head is not None:
-            config = await self._asked("/global_config_dict_yaml")
-            instances = await self._asked("/server_instances")
-            self._routes = read_routes(config, instances, self._head)
+        try:
+            if self._head is not None:
+                config = await self._asked("/global_config_dict_yaml")
+                instances = await self._asked("/server_instances")
+                self._routes = read_routes(config, instances, self._head)
+        except BaseException:
+            await self.close()
+            raise
 
     def problem(self, row: Mapping[str, Any]) -> str | None:
         """Whether there is a server for the row."""

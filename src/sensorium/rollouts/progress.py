@@ -115,7 +115,7 @@ class Tally:
         """Of the results so far."""
         return self._rewards / self._num_rewards if self._num_rewards else None
 
-    def describe(self) -> str:
+    def describe(self, *, is_over: bool = False) -> str:
         """The counts on one line."""
         settled = self.before + self.num_done
         parts = [f"{settled:,} of {self.total:,} rollouts", f"{self.per_minute:,.0f}/min"]
@@ -125,7 +125,7 @@ class Tally:
             parts.append(f"{self.num_retries} tried again")
         if self.num_lost:
             parts.append(f"{self.num_lost} lost")
-        if self.eta_s is not None and settled + self.num_lost < self.total:
+        if not is_over and self.eta_s is not None and settled + self.num_lost < self.total:
             parts.append(f"{duration(self.eta_s)} left")
         return ", ".join(parts)
 
@@ -175,7 +175,7 @@ class LineReporter:
 
     def closed(self) -> None:
         """See `Reporter.closed`."""
-        self.note(self.tally.describe())
+        self.note(self.tally.describe(is_over=True))
 
     def _maybe_print(self) -> None:
         now = time.monotonic()

@@ -83,4 +83,4 @@ class Quota:
         else:
             return None
         reason, times = self._reasons.most_common(1)[0]
-        return f"{said}; {times} of them with {reason}"
+        return f"{said}; {times} of them with {reason.rstrip('.')}"

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from sensorium.core import ConfigError
+
 PARAMS = "responses_create_params"
 """The request to the model: ``input``, ``tools``, sampling."""
 RESPONSE = "response"
@@ -56,12 +58,15 @@ class RowKey(NamedTuple):
         """The key of a materialised or finished row.
 
         Raises:
-            ValueError: It has none.
+            ConfigError: It has none, so it is no row of a run.
         """
         task, rollout = row.get(TASK_INDEX), row.get(ROLLOUT_INDEX)
         for name, value in ((TASK_INDEX, task), (ROLLOUT_INDEX, rollout)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"the row has no {name} that is a whole number (found {value!r})")
+                raise ConfigError(
+                    f"A row has no {name} that is a whole number (found {value!r}), so it is no rollout. "
+                    "Is it a file of `sensorium rollout` or of NeMo Gym's collector?"
+                )
         return cls(task, rollout)  # type: ignore[arg-type]
 
 

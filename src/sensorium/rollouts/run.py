@@ -122,4 +122,5 @@ def _interrupts(collector: Collector) -> Iterator[None]:
     finally:
         for one in handled:
             loop.remove_signal_handler(one)
-            signal.signal(one, before[one])
+            if before[one] is not None:  # None: it was set outside of Python
+                signal.signal(one, before[one])

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from sensorium.core import ConfigError, derive_seed
 from sensorium.envs.base import Task
 from sensorium.rollouts import row_names as names
+from sensorium.rollouts.rows import row_tool
 
 SEED_LIMIT = 2**31
 """Seeds are below it: engines take 32 bits with a sign."""
@@ -18,7 +19,13 @@ FindTask = Callable[[str], Task]
 """Task id -> the task with what is hidden; raises ConfigError when there is none."""
 
 
-def task_row(task: Task, *, agent: str | None = None, whole: bool = False) -> dict[str, Any]:
+def task_row(
+    task: Task,
+    *,
+    agent: str | None = None,
+    whole: bool = False,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     """A task as an input row.
 
     Args:
@@ -26,10 +33,15 @@ def task_row(task: Task, *, agent: str | None = None, whole: bool = False) -> di
         agent: Which agent shall run it.
         whole: Write data and hidden data into the row, for tasks that their environment cannot make again of
             their id. Without it the row only names the task, and nothing hidden leaves the environment.
+        tools: Of the environment, in the chat-completions form, for agents that take tools from rows alone,
+            as those of NeMo Gym do.
     """
     content = [{"type": "input_text", "text": task.instruction}]
+    request: dict[str, Any] = {"input": [{"type": "message", "role": "user", "content": content}]}
+    if tools:
+        request["tools"] = [row_tool(one) for one in tools]
     row: dict[str, Any] = {
-        names.PARAMS: {"input": [{"type": "message", "role": "user", "content": content}]},
+        names.PARAMS: request,
         names.OURS: {"env": task.env, "task": task.model_dump(mode="json") if whole else task.id},
     }
     return row | ({names.AGENT: {"name": agent}} if agent else {})
