@@ -104,7 +104,7 @@ def test_lines_that_are_no_sense_take_the_colours_behind_those_of_the_senses() -
     }
     assert colours(charts["Reward terms"]) == {"goal": (0, None), "step": (1, None)}
     assert charts["Reward terms"].explanation == (
-        "Mean of the reward term of each line per step, after weighting."
+        "Mean of the reward term of each line, weighted: per step, of language models per episode."
     )
     assert charts["Learning rate"].latest == "0.001"
 

@@ -43,7 +43,7 @@ def step_returns(rows: StepRows, gamma: float) -> Float[Tensor, " rows"]:
 
 def pairs_as_groups(first: Int[Tensor, " rows"], *others: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
     """One number for each combination, e.g. of task and state."""
-    _, groups = torch.unique(torch.stack((first, *others)), dim=1, return_inverse=True)
+    groups: Tensor = torch.unique(torch.stack((first, *others)), dim=1, return_inverse=True)[1]
     return groups
 
 

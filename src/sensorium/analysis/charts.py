@@ -135,7 +135,8 @@ def line_chart(
     if not any(math.isfinite(y) for s in drawn for y in s.y):
         return ""
     frame = _fit(drawn, y_limits, size, marks=marks, level=level)
-    lines = [_polyline(s, frame, i) for i, s in enumerate(drawn)]
+    sparse_last = sorted(range(len(drawn)), key=lambda i: -len(drawn[i].x))  # where others do not cover them
+    lines = [_polyline(drawn[i], frame, i) for i in sparse_last]
     parts = [
         f'<svg class="chart" viewBox="0 0 {size.width:g} {size.height:g}" role="img" ',
         f'aria-label="{escape(title)}">',
@@ -277,10 +278,12 @@ def _polyline(series: Series, frame: _Frame, index: int) -> str:
             pen = "L"
         else:
             pen = "M"
+    kind = "line"
     if len(commands) == 1:
         commands.append("h.1")  # a lone point shows as a dot: the line has round ends
+        kind = "line point"
     path = "".join(commands)
-    line = f'<path class="line series-{_colour(series, index)}" d="{path}"/>'
+    line = f'<path class="{kind} series-{_colour(series, index)}" d="{path}"/>'
     if series.second_colour is not None:
         line += f'<path class="line dashes series-{series.second_colour % NUM_COLOURS}" d="{path}"/>'
     return line

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sensorium.analysis.charts import (
@@ -33,6 +33,10 @@ class Course:
     """Canonical order; the position of a sensor is its colour in every chart."""
     marks: Sequence[Mark] = ()
     """Steps at which training changed."""
+    x_unit: str = "steps"
+    """What `step` counts, for the axis."""
+    x_name: str = "environment steps"
+    """The same in words, for those who cannot see the chart."""
 
     @property
     def names(self) -> list[str]:
@@ -55,6 +59,12 @@ class Plan:
     is_share: bool = False
     level: float | None = None
     """Value to compare with."""
+    sentence: str | None = None
+    """Explains the chart instead of the meaning of its metric."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Name of a line -> what it is called in the legend."""
+    quiet_at: float | None = None
+    """Not drawn when every value is this: nothing happened."""
 
 
 _LEARNING = (
@@ -136,18 +146,22 @@ def metric_table(course: Course) -> list[MetricRow]:
 
 
 def draw_charts(course: Course, plans: Sequence[Plan], size: Size) -> list[Chart]:
-    """One chart per plan, over environment steps; none where nothing that it draws was measured."""
+    """One chart per plan, over `Course.x_name`; none where nothing that it draws was measured."""
     charts, names = [], course.names
     for plan in plans:
         metrics = {
-            (match[1] if match.groups() else name): name
+            plan.labels.get(label := match[match.lastindex or 0], label): name
             for name in names
             if (match := re.fullmatch(plan.pattern, name))
         }
         series = _coloured(course, metrics)
+        if all(y == plan.quiet_at for line in series for y in line.y):
+            continue
         svg = line_chart(
             series,
-            title=f"{plan.heading} over environment steps",
+            x_unit=course.x_unit,
+            whole_x=True,
+            title=f"{plan.heading} over {course.x_name}",
             y_limits=(0.0, 1.0) if plan.is_share else None,
             marks=course.marks,
             level=plan.level,
@@ -161,7 +175,7 @@ def draw_charts(course: Course, plans: Sequence[Plan], size: Size) -> list[Chart
                     heading=plan.heading,
                     svg=svg,
                     legend=legend_of(series) if several or series[0].name in course.sensors else (),
-                    explanation=meaning(about) if about is not None else None,
+                    explanation=plan.sentence or (meaning(about) if about is not None else None),
                     latest=None if several else number(series[0].y[-1]),
                 )
             )

@@ -1,6 +1,7 @@
 """Sights and sounds as data URIs, so that a page needs no file beside it."""
 
 import base64
+import binascii
 import io
 import wave
 
@@ -11,6 +12,9 @@ from sensorium.core.errors import require
 
 MAX_PICTURE_SIDE = 160
 """Larger pictures are scaled down to this many pixels, which bounds the size of the page."""
+
+MAX_EMBEDDED_SIDE = 320
+"""The same for pictures that a language model was shown: text in them stays readable."""
 
 MAX_SOUND_S = 20.0
 """Longer sounds are cut."""
@@ -29,6 +33,9 @@ _COLOURS = np.array(
     dtype=np.float64,
 )
 """From quiet or far (dark) to loud or near (bright); brightness rises steadily, so it reads in grey too."""
+
+
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
 
 
 def value_range(values: NDArray[np.floating]) -> tuple[float, float]:
@@ -57,6 +64,31 @@ def colour_picture(pixels: NDArray[np.uint8]) -> str:
     image.thumbnail((MAX_PICTURE_SIDE, MAX_PICTURE_SIDE))
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
+    return _data_uri("image/png", buffer.getvalue())
+
+
+def embedded_picture(url: str) -> str | None:
+    """PNG of an embedded picture, at most `MAX_EMBEDDED_SIDE` pixels on a side.
+
+    Args:
+        url: A ``data:`` URL with base64, of any format that Pillow reads.
+
+    Returns:
+        A data URI; None when it holds no picture.
+
+    Raises:
+        MissingDependencyError: Pillow is not installed.
+    """
+    image_module = require("PIL.Image", extra="rl", purpose="the pictures of a report")
+    buffer = io.BytesIO()
+    try:
+        data = base64.b64decode(url.partition(",")[2], validate=True)
+        with image_module.open(io.BytesIO(data)) as image:
+            image.thumbnail((MAX_EMBEDDED_SIDE, MAX_EMBEDDED_SIDE))
+            kept = image if image.mode in _PNG_MODES else image.convert("RGB")
+            kept.save(buffer, "PNG", optimize=True)
+    except (binascii.Error, OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
+        return None  # Pillow reports a broken PNG as a SyntaxError
     return _data_uri("image/png", buffer.getvalue())
 
 

@@ -9,13 +9,14 @@ runs/{task}_{modalities}_{algorithm version}/{seed}-{config hash}/
     summary.json       what the run achieved, and what each sense is worth
     curriculum.json    when senses joined, if the run had a curriculum; see `curriculum`
     evals/             one file per evaluation suite that was run; see `evaluations`
+    episodes/          of language models' runs: some episodes of every update; see `language_episodes`
     report.html        the page made from all of this
 """
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -28,6 +29,7 @@ from sensorium.metrics.sinks import read_jsonl
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 """A number from 0 to 1."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+SummaryT = TypeVar("SummaryT", bound=Config)
 
 
 class SubsetResult(Config):
@@ -130,14 +132,25 @@ class RunDirectory:
         Raises:
             RunDirectoryError: `summary.json` is missing, or a field is missing, unknown or out of range.
         """
-        command = f"sensorium eval {self.path} --suite missing-modality"
-        values = self._json("summary.json", made_by=command)
+        return self.read_summary(Summary, made_by=f"sensorium eval {self.path} --suite missing-modality")
+
+    def read_summary(self, kind: type[SummaryT], *, made_by: str) -> SummaryT:
+        """`summary.json` as one kind of run writes it.
+
+        Args:
+            kind: Class of its content.
+            made_by: Command that makes it, for the error.
+
+        Raises:
+            RunDirectoryError: It is missing, or a field is missing, unknown or out of range.
+        """
+        values = self._json("summary.json", made_by=made_by)
         try:
-            return Summary.model_validate(values)
+            return kind.model_validate(values)
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise RunDirectoryError(
-                f"{self.path / 'summary.json'} does not fit: {problems}. Make it anew with: {command}"
+                f"{self.path / 'summary.json'} does not fit: {problems}. Make it anew with: {made_by}"
             ) from error
 
     def write_summary(self, summary: Summary) -> Path:

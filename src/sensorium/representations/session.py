@@ -34,6 +34,8 @@ class Session:
         system: A system prompt.
         state: To go on from (`state`), instead of the beginning.
         meter: Counts tokens, retained information and latencies; written when the agent has acted.
+        keep_states: Whether the history keeps what was shown; an agent that keeps the conversation itself
+            needs only to know which parts were.
     """
 
     def __init__(
@@ -44,8 +46,9 @@ class Session:
         system: str = "",
         state: SessionState | None = None,
         meter: ObservationMeter | None = None,
+        keep_states: bool = True,
     ) -> None:
-        self._meter = meter
+        self._meter, self._keep_states = meter, keep_states
         self._pipeline = pipeline
         self._state = state or SessionState(task=task, system=system)
         self._adaptive = Adaptive(pipeline.config.adaptive, self._state.adaptive)
@@ -105,6 +108,9 @@ class Session:
         history = self._state.history.after(
             action, trace.representation, observation=trace.observation, outcome=outcome, reward=reward
         )
+        if not self._keep_states:
+            last = history.steps[-1].model_copy(update={"state": ()})
+            history = history.model_copy(update={"steps": (*history.steps[:-1], last)})
         self._state = self._state.model_copy(update={"history": history})
         self._trace = None
         if self._meter is not None:

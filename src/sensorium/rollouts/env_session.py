@@ -85,7 +85,7 @@ class EnvSession:
             self._task = task
             reset = self._env.reset(task, seed=seed)
             self._raw = await self._guarded(reset, self._config.reset_timeout_s, "seed")
-            self._session = Session(self._pipeline, task.instruction, system=self._system)
+            self._session = Session(self._pipeline, task.instruction, system=self._system, keep_states=False)
             view = await self._view((), (), first=True)
             tools = [dict(one) for one in self._env.tools]
             if self._config.fetch_tool:

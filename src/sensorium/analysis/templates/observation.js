@@ -78,7 +78,10 @@
       return made;
     };
     const head = element("tr", "", ...view.columns.map((name) => cell(name, true, "col")));
-    const rows = view.rows.map((row) => element("tr", "", ...row.map((text, i) => cell(text, i < view.labels, "row"))));
+    const rows = view.rows.map((row, at) => {
+      const state = view.sent ? (view.sent[at] === "1" ? "sent" : "unsent") : "";
+      return element("tr", state, ...row.map((text, i) => cell(text, i < view.labels, "row")));
+    });
     const frame = element("div", "table-frame", element("table", "", element("thead", "", head), element("tbody", "", ...rows)));
     frame.tabIndex = 0;
     return frame;

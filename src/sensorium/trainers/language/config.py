@@ -72,7 +72,9 @@ class LoraConfig(Config):
     """
 
     rank: int = Field(default=16, ge=1)
+    """Of the matrices that are added."""
     alpha: float = Field(default=32.0, gt=0)
+    """They are scaled by alpha / rank."""
     targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
     """Names of the linear layers that get one."""
 
@@ -112,7 +114,9 @@ class GRPOConfig(Config):
     estimator: Literal["grpo", "dr_grpo", "rloo"] = "grpo"
     """See `algorithms.group_advantages`; steps are scaled by their deviation only with ``grpo``."""
     clip_ratio_low: float = Field(default=0.2, gt=0, lt=1)
+    """The probability ratio is clipped below at 1 less this."""
     clip_ratio_high: float = Field(default=0.2, gt=0)
+    """The probability ratio is clipped above at 1 plus this."""
     dual_clip: float | None = Field(default=None, gt=1)
     """Bound of the loss where the advantage is negative."""
     ratio_of: Literal["token", "sequence"] = "token"
@@ -122,6 +126,7 @@ class GRPOConfig(Config):
     kl_coef: float = Field(default=0.0, ge=0)
     """Weight of the divergence from the model as it was before training."""
     kl_kind: Literal["k1", "k2", "k3"] = "k3"
+    """How it is estimated, see `algorithms.token_loss.kl_per_token`."""
     num_epochs: int = Field(default=1, ge=1)
     """Passes over the samples of a round."""
     num_minibatches: int = Field(default=1, ge=1)
@@ -129,12 +134,17 @@ class GRPOConfig(Config):
     micro_batch_tokens: int = Field(default=4096, ge=1)
     """Padded tokens that go through the model at once; changes speed and memory, not the loss."""
     lr: float = Field(default=1e-6, gt=0)
+    """Learning rate of AdamW."""
     warmup_updates: int = Field(default=0, ge=0)
     """Optimiser steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """Of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
+    """A longer gradient is scaled down to this."""
     dynamic_sampling: DynamicSampling | None = None
+    """Replace groups that are all alike; null: learn from what there is."""
     overlong: OverlongConfig | None = None
+    """Penalty of episodes with many tokens; null: none."""
     mask_cut_answers: bool = False
     """Leave answers that were cut off by ``max_tokens`` out of the loss."""
     max_retries: int = Field(default=2, ge=0)
@@ -145,6 +155,7 @@ class AgentSettings(Config):
     """How the model is asked while it collects; nothing is cut from its distribution."""
 
     temperature: float = Field(default=1.0, gt=0)
+    """Logits are divided by it, in acting and in learning."""
     max_tokens: int = Field(default=64, ge=1)
     """Of one answer."""
     offer_tools: bool = True
@@ -159,7 +170,9 @@ class LanguageEvalConfig(Config):
     tasks: int = Field(default=32, ge=1)
     """Of split `split`, once each."""
     split: str = "test"
+    """Of the environment's tasks."""
     temperature: float = Field(default=0.0, ge=0)
+    """0: the likeliest token."""
 
 
 class LanguageRunConfig(Config):
@@ -187,6 +200,7 @@ class LanguageRunConfig(Config):
     concurrency: int = Field(default=32, ge=1)
     """Episodes under way at the same time."""
     seed: int = 0
+    """Of everything random in the run."""
     checkpoint_every: int = Field(default=20, ge=1)
     """Updates between two checkpoints."""
     unnamed: ClassVar[frozenset[str]] = frozenset({"seed"})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sensorium.analysis.language_summary import LanguageSummary
 from sensorium.core import EpisodeStatus, Stopwatch, derive_seed, wilson_interval
 from sensorium.core.files import atomic_write_json
 from sensorium.features import find_model
@@ -165,8 +166,11 @@ class GRPOTraining:
         made |= {name: Mean.of(values) for name, values in told.items()}
         if told:
             made["policy/first_ratio_deviation"] = Mean.of(told["policy/ratio_deviation"][0])
-        for part, seconds in self._stopwatch.drain().items():
+        taken = self._stopwatch.drain()
+        for part, seconds in taken.items():
             made[f"time/{part}_s"] = Mean.of(seconds)
+        if "collect" in taken and "tokens/sampled" in pending.metrics:  # not when a stopped round went on
+            made["time/tokens_per_s"] = Mean.of(pending.metrics["tokens/sampled"] / sum(taken.values()))
         return made
 
     def _compared(self, collected: Collected) -> Pending:
@@ -203,6 +207,7 @@ class GRPOTraining:
         judged = [t for t in played if t.verdict.failure is None]
         told = {
             "eval/failed_episodes": float(len(played) - len(judged)),
+            "time/evaluate_s": self._stopwatch.drain()["evaluate"],
         }
         if judged:
             told["eval/success_rate"] = float(np.mean([_is_success(t) for t in judged]))
@@ -217,30 +222,30 @@ class GRPOTraining:
         rate = last.get("eval/success_rate")
         solved = round(rate * judged) if rate is not None else 0
         interval = wilson_interval(solved, judged) if judged else None
-        summary = {
-            "task": self.config.env,
-            "model": self.config.model.model,
-            "algorithm": ALGORITHM_VERSION,
-            "unit": self.config.algo.unit,
-            "seed": self.config.seed,
-            "updates": self.update,
-            "wall_s": self.wall_s,
-            "sampled_tokens": int(sum(row.get("tokens/sampled", 0.0) for row in rows)),
-            "success_rate": rate,
-            "success_ci95": None if interval is None else [interval.low, interval.high],
-            "episodes": judged,
-            "mean_return": last.get("eval/return_mean"),
-            "first_return": rows[0].get("rollout/return_mean"),
-            "last_return": last.get("rollout/return_mean"),
-        }
-        atomic_write_json(self.run_dir / "summary.json", summary)
+        summary = LanguageSummary(
+            task=self.config.env,
+            model=self.config.model.model,
+            algorithm=ALGORITHM_VERSION,
+            unit=self.config.algo.unit,
+            seed=self.config.seed,
+            updates=self.update,
+            wall_s=self.wall_s,
+            sampled_tokens=int(sum(row.get("tokens/sampled", 0.0) for row in rows)),
+            success_rate=rate,
+            success_ci95=None if interval is None else (interval.low, interval.high),
+            episodes=judged,
+            mean_return=last.get("eval/return_mean"),
+            first_return=rows[0].get("rollout/return_mean"),
+            last_return=last.get("rollout/return_mean"),
+        )
+        atomic_write_json(self.run_dir / "summary.json", summary.model_dump(mode="json"))
 
     def _is_due(self, every: int) -> bool:
         at_end = self.update == self.config.algo.total_updates
         return at_end or (every > 0 and self.update % every == 0)
 
     def _save(self) -> None:
-        name = f"{self.update:06d}" + (f".{self._pending.position}" if self._pending else "")
+        name = f"{self.update:06d}" + (f".{self._pending.position:06d}" if self._pending else "")
         path = self.run_dir / "checkpoints" / name
         if path.exists():
             return
@@ -250,7 +255,8 @@ class GRPOTraining:
     def _show(self, trajectories: Sequence[Trajectory]) -> None:
         """Keep some episodes of each round for the report and for people, the best and the worst of them."""
         ordered = sorted(trajectories, key=lambda t: t.verdict.reward or 0.0)
-        shown = ordered[: _SHOWN_EPISODES // 2] + ordered[-_SHOWN_EPISODES // 2 :]
+        half = _SHOWN_EPISODES // 2
+        shown = ordered if len(ordered) <= _SHOWN_EPISODES else ordered[:half] + ordered[-half:]
         kept = [t.model_dump(mode="json", exclude={"steps": {"__all__": {"account"}}}) for t in shown]
         atomic_write_json(self.run_dir / "episodes" / f"{self.update:06d}.json", kept)
 
