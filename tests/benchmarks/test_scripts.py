@@ -86,6 +86,19 @@ def test_peers_with_environments_of_their_own_run_or_are_left_out(tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", ["nemo_gym", "openenv"])
+def test_servers_beside_others_are_measured_or_left_out(tmp_path: Path, part: str) -> None:
+    written = _run("servers.py", tmp_path / "out.json", "--quick", "--only", part)
+    assert len(written["rows"]) == {"nemo_gym": 6, "openenv": 2}[part]
+    for row in written["rows"]:
+        assert row["ours"]["min"] > 0
+        if row["peer"] is None:
+            assert "make bench-peers" in row["note"], row["note"]
+        elif row["unit"] == "rollouts/min":
+            assert row["details"]["ours"]["steps"] == row["details"]["peer"]["steps"]
+
+
+@pytest.mark.slow
 def test_every_seed_is_trained_once(tmp_path: Path) -> None:
     flags = (
         "0",

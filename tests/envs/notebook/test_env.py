@@ -334,7 +334,7 @@ def test_a_sandbox_that_ended_is_replaced():
 
 LOOK = (
     Action.call("insert_cell", source="import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()"),
-    Action.call("insert_cell", source="for n in range(400): print('line', n, n * n)"),
+    Action.call("insert_cell", source="for n in range(900): print('line', n, n * n)"),
     Action.call("insert_cell", source="missing_name"),
     Action.call("edit_cell", cell="c3", source="print('mended')"),
 )
@@ -363,8 +363,8 @@ def test_what_a_model_sees(drops):
     assert {t["function"]["name"] for t in opening.tools} >= {"insert_cell", "submit_answer", "fetch_part"}
     assert any(isinstance(b, ImageBlock) for m in views[0].messages for b in m.content)
     assert all(view.num_tokens <= 3000 for view in views)
-    assert "line 399" in texts[1]
-    assert "line 200 " not in texts[1]
+    assert "line 899" in texts[1]
+    assert "line 450 " not in texts[1]
     assert texts[2].index("NameError") < texts[2].index("### notebook/cell-c3")
     assert "mended" in texts[3]
     assert "3.75" not in "".join(texts)

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sensorium.llm.local.answers import read_answer
@@ -17,6 +17,13 @@ from sensorium.llm.local.tools import read_tools
 
 SLOW = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+BACKSLASHES = {
+    "type": "object",
+    "properties": {"\\\\\\": {"type": "boolean"}},
+    "required": [],
+    "additionalProperties": False,
+}
+"""Another call, opened late, needs as many tokens again."""
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-1000, 1000), st.text(max_size=5), st.sampled_from([0.5, -2.25])
 )
@@ -118,6 +125,7 @@ def test_an_answer_fits_its_schema_and_ends(
 
 
 @SLOW
+@example(parameters=[BACKSLASHES], seed=76, taste="endless", is_parallel=True)
 @given(
     parameters=st.lists(objects(leaves), min_size=1, max_size=3),
     seed=st.integers(0, 1000),

@@ -94,6 +94,7 @@ class JsonGuide:
         self._matcher = matcher
         self._path: list[int] | None = None
         self._num_taken = 0
+        self._longest = 0
         self._watched = self._watch()
 
     def begin(self, most: int) -> tuple[int, ...]:
@@ -143,9 +144,13 @@ class JsonGuide:
         return taken
 
     def _watch(self) -> int:
-        """With how many tokens left every token is looked at; 0 where no way to the end is found."""
+        """With how many tokens left every token is looked at; 0 where no way to the end was ever found.
+
+        The way may get as long again as it ever was within a few tokens: when another call is opened.
+        """
         shortest = self._completion(self._matcher, _CLOSING_TOKENS)
-        return 0 if shortest is None else 2 * (_LOOKOUT_TOKENS + len(shortest))
+        self._longest = max(self._longest, len(shortest or ()))
+        return 2 * (_LOOKOUT_TOKENS + self._longest) if self._longest else 0
 
     def _completion(self, matcher: Any, limit: int) -> list[int] | None:
         """A short way to the end, at most `limit` tokens; None when none was found."""

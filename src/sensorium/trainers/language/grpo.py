@@ -64,8 +64,8 @@ class GRPOTraining:
         needs_frozen = config.algo.kl_coef > 0 and config.lora is None
         frozen = copy.deepcopy(base).requires_grad_(False) if needs_frozen else None
         model = with_adapters(base, config.lora, seed=seed) if config.lora else base
-        model.eval()  # no dropout: the same weights give the same tokens
-        self.chat = LocalChatModel(model, tokenizer, config.model)
+        base.eval()  # no dropout: the same weights give the same tokens
+        self.chat = LocalChatModel(base, tokenizer, config.model)  # adapters, if any, are inside its layers
         pad = tokenizer.pad_token_id
         self.learner = Learner(
             model,
