@@ -72,6 +72,8 @@ class Comparison:
     """In words."""
     reached: Callable[[float, float | None], bool] | None = None
     """(median of ours, median ratio ours / peer) -> whether the goal was met."""
+    value: str = "rate"
+    """What of the results is compared; with another one, such as seconds or megabytes, less is better."""
     same: str = ""
     """Detail in which both sides must agree, as a sign that they did the same."""
     cpu_tells: bool = False
@@ -162,10 +164,10 @@ def run_alone(measurement: Measurement) -> Result:
 
 
 def _row(comparison: Comparison, results: Mapping[str, Sequence[Result]], left_out: Mapping[str, str]) -> Row:
-    ours = [result["rate"] for result in results[comparison.ours]]
+    ours = [result[comparison.value] for result in results[comparison.ours]]
     peer_results = results.get(comparison.peer or "", [])
     why_not = left_out.get(comparison.peer or "")
-    peer = [result["rate"] for result in peer_results]
+    peer = [result[comparison.value] for result in peer_results]
     ratio = Spread.of([a / b for a, b in zip(ours, peer, strict=True)]) if peer else None
     cpu_ratio = None
     if peer and comparison.cpu_tells:

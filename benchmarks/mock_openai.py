@@ -3,11 +3,11 @@
 python benchmarks/mock_openai.py PORT ['{"TOOL": {"ARGUMENT": VALUE}}']
 
 It speaks the Responses and the Chat Completions API. It calls the first of the request's tools for which it
-knows arguments, while the conversation holds no result of a tool, and then says "done"; without such a tool it
-says "done" at once. `<action>stand</action>` is part of what it says, so that it also plays NeMo Gym's
-blackjack. Only the standard library is used and requests are not validated: the endpoint must never be what is
-measured. ``GET /stats`` tells the number of calls since the last ``GET /reset`` and the seconds from the first
-to the last, so that both sides are timed by the same clock, without the start of their programs.
+knows arguments, while the conversation holds no result of a tool, and then says "done"; without such a tool
+it says "done" at once. `<action>stand</action>` is part of what it says, so that it also plays NeMo Gym's
+blackjack. Only the standard library is used and requests are not validated: the endpoint must never be what
+is measured. ``GET /stats`` tells the number of calls since the last ``GET /reset`` and the seconds from the
+first to the last, so that both sides are timed by the same clock, without the start of their programs.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class MockModel:
         has_result = any(item.get("type") == "function_call_output" for item in items)
         tool = self._tool_of([entry.get("name") for entry in request.get("tools") or []])
         if tool is not None and not has_result:
-            output = {
+            output: dict[str, Any] = {
                 "type": "function_call",
                 "id": f"fc_{self._calls}",
                 "call_id": f"call_{self._calls}",

@@ -2,12 +2,13 @@
 
 `make bench-peers` installs it into `benchmarks/peers/nemo_gym`; SENSORIUM_PEER_NEMO_GYM names an interpreter
 elsewhere. Its servers would each build a virtual environment; here all of them use the one of the peer. Ray
-leaves its process group and writes below the home folder, so every process carries a mark in its environment by
-which it is found and ended, and the home folder is a temporary one.
+leaves its process group and writes below the home folder, so every process carries a mark in its environment
+by which it is found and ended, and the home folder is a temporary one.
 """
 
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -92,12 +93,12 @@ class Workspace:
             "++allow_openai_version_skew=true",
         ]
 
-    def give_interpreter(self, kind: str, implementation: str) -> None:
-        """Let a server run in the peer's environment instead of building one."""
+    def give_interpreter(self, kind: str, implementation: str, environment: Path | None = None) -> None:
+        """Let a server run in an environment that exists, by default the peer's, instead of building one."""
         link = self.folder / "venvs" / kind / implementation / ".venv"
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
-            link.symlink_to(peer_python().parent.parent.resolve(), target_is_directory=True)
+            link.symlink_to((environment or peer_python().parent.parent).resolve(), target_is_directory=True)
 
     def gym(self, *arguments: str, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Run ``gym ...`` to its end and end whatever it left.
@@ -171,6 +172,17 @@ def resident_bytes(pids: Sequence[int]) -> int:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
             total += 1024 * int(next(line.split()[1] for line in lines if line.startswith("Pss:")))
     return total
+
+
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """CPU time of processes that run, and of all children of this process that have ended."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ticks / os.sysconf("SC_CLK_TCK") + ended.ru_utime + ended.ru_stime
 
 
 def get_json(url: str, timeout_s: float = 5.0) -> Any:

@@ -1,8 +1,8 @@
 """Rollouts of NeMo Gym: its own servers, agent and collector, with a model that answers at once.
 
-Runs in the interpreter of the peer (`make bench-peers`) and imports nothing of Sensorium. One episode with a tool is
-a call of the tool, its result and a last message (`example_single_tool_call`); one with a picture is a picture of
-`image_size` pixels in the prompt and one message (`circle_count`).
+Runs in the interpreter of the peer (`make bench-peers`) and imports nothing of Sensorium. One episode with a
+tool is a call of the tool, its result and a last message (`example_single_tool_call`); one with a picture is
+a picture of `image_size` pixels in the prompt and one message (`circle_count`).
 """
 
 import json
@@ -73,17 +73,23 @@ def _measure(
                     *workspace.overrides(running.head_port),
                 )
 
-            collect(max(1, 8 // len(rows)))
+            cpu = [nemo_peer.cpu_seconds(running.processes())]
+            few = 8
+            collect(few // len(rows))
+            cpu.append(nemo_peer.cpu_seconds(running.processes()))
             model.reset()
             start = time.monotonic()
             collect(repeats)
             command_s = time.monotonic() - start
+            cpu.append(nemo_peer.cpu_seconds(running.processes()))
             done = repeats * len(rows)
             seconds = model.seconds(done * calls)
             return {
                 "rate": 60.0 * done / seconds,
                 "steps": done,
                 "wall_s": seconds,
+                # both commands begin alike: their difference is what the other rollouts took
+                "cpu_s": (cpu[2] - 2 * cpu[1] + cpu[0]) * done / (done - few),
                 "command_s": command_s,
                 "start_s": running.start_s,
                 "memory_mb": idle_bytes / 1e6,

@@ -1,4 +1,4 @@
-"""Remote steps of OpenEnv: its server, its client over its WebSocket, an environment that answers with a picture.
+"""Remote steps of OpenEnv: its server, its client, its WebSocket, an environment that answers with pictures.
 
 Runs in an environment of its own (`make bench-peers`) and imports nothing of Sensorium.
 
@@ -57,7 +57,8 @@ async def _play(port: int, size: int, encoding: str, seconds: float) -> Result:
                 raise RuntimeError("the picture has the wrong size")
             steps += 1
         wall_s = time.perf_counter() - start
-    return {"rate": steps / wall_s, "steps": steps, "wall_s": wall_s, "cpu_s": time.process_time() - cpu_start}
+    cpu_s = time.process_time() - cpu_start
+    return {"rate": steps / wall_s, "steps": steps, "wall_s": wall_s, "cpu_s": cpu_s}
 
 
 def serve(port: int, size: int, encoding: str) -> None:

@@ -126,14 +126,14 @@ def _cells(row: Row) -> Iterator[str]:
     yield from (row.name, row.unit, str(row.ours))
     yield "" if row.peer is None else str(row.peer)
     yield row.peer_name or ""
-    yield "" if row.ratio is None else _ratio(row.ratio)
+    yield "" if row.ratio is None else _ratio(row.ratio, is_rate="/" in row.unit)
     yield "" if row.cpu_ratio is None else f"{row.cpu_ratio.median:.2f}"
     yield row.goal
     yield "" if row.met is None else "yes" if row.met else "NO"
 
 
-def _ratio(ratio: Spread) -> str:
-    slower = f", {_overhead_percent(ratio.median):+.0f} % time" if ratio.median < 1.0 else ""
+def _ratio(ratio: Spread, *, is_rate: bool) -> str:
+    slower = f", {_overhead_percent(ratio.median):+.0f} % time" if is_rate and ratio.median < 1.0 else ""
     return f"{ratio.median:.2f} [{ratio.min:.2f}, {ratio.max:.2f}]{slower}"
 
 

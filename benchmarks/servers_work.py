@@ -1,4 +1,4 @@
-"""The work that both sides do in `servers`; only the standard library, so that every interpreter can import it."""
+"""The work of both sides of `servers`; only the standard library, so that any interpreter can import it."""
 
 import base64
 import socket
@@ -16,18 +16,20 @@ def free_port() -> int:
 
 @lru_cache(maxsize=1024)
 def picture(number: int, size: int) -> bytes:
-    """Raw RGB pixels of a square picture, another one for every number below 256: a bright block on a gradient.
+    """Raw RGB pixels of a square picture, another for every number below 256: a bright block on a gradient.
 
     Returns:
         ``3 * size * size`` bytes, row by row.
     """
     rows = []
     left, top = (7 * number) % size, (3 * number) % size
+    across = bytes((4 * x) & 255 for x in range(size))
     for y in range(size):
-        row = bytearray(value for x in range(size) for value in ((4 * x) & 255, (4 * y) & 255, number & 255))
+        row = bytearray(3 * size)
+        row[0::3], row[1::3], row[2::3] = across, bytes([(4 * y) & 255]) * size, bytes([number & 255]) * size
         if top <= y < top + 8:
-            block = row[3 * left : 3 * (left + 8)]
-            row[3 * left : 3 * (left + 8)] = b"\xff" * len(block)
+            width = min(8, size - left)
+            row[3 * left : 3 * (left + width)] = b"\xff" * (3 * width)
         rows.append(bytes(row))
     return b"".join(rows)
 
@@ -41,7 +43,8 @@ def png_url(number: int, size: int) -> str:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    png = b"\x89PNG\r\n\x1a\n" + body
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 

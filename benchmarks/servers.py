@@ -1,0 +1,211 @@
+"""Our servers beside NeMo Gym's and OpenEnv's: start-up, memory, rollouts, remote steps.
+
+python benchmarks/servers.py                   about 15 minutes on two idle cores
+python benchmarks/servers.py --only openenv    one part
+python benchmarks/servers.py --quick           only whether it runs; the figures mean nothing
+
+All sides ask the same model, which answers at once (`mock_openai`), so that what remains is the time of the
+servers, the agent and the collector. The peers have environments of their own: `make bench-peers`.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from measuring import Benchmark, Comparison, Measurement
+from peer_rows import INSTALL, peer_python
+from recording import (
+    CONSOLE,
+    RESULTS,
+    Row,
+    describe_machine,
+    installed_versions,
+    load_average,
+    print_rows,
+    row_as_json,
+    write_results,
+)
+
+CONCURRENCY = 32
+IMAGE_SIZE = 256
+"""Pixels of the picture in an episode."""
+STEP_IMAGE_SIZE = 64
+"""Pixels of the picture that a remote step answers."""
+MAX_START_S = 5.0
+MAX_MEMORY_MB = 500.0
+FACTOR = 5.0
+PACKAGES = ("sensorium", "fastapi", "uvicorn", "uvloop", "aiohttp", "pydantic")
+_TIMEOUT_S = 900.0
+
+
+def nemo_gym(*, quick: bool) -> Benchmark:
+    """Start-up, memory and rollouts beside NeMo Gym."""
+    tool = {"rollouts": 16 if quick else 800, "concurrency": CONCURRENCY}
+    image = {"rollouts": 16 if quick else 400, "concurrency": CONCURRENCY, "image_size": IMAGE_SIZE}
+
+    def theirs(target: str, settings: dict[str, Any]) -> Measurement:
+        return Measurement(
+            target=f"nemo_speed:{target}",
+            settings=settings,
+            needs=("nemo_gym",),
+            python=peer_python("nemo_gym"),
+            install=INSTALL,
+            timeout_s=_TIMEOUT_S,
+        )
+
+    def ours(target: str, settings: dict[str, Any]) -> Measurement:
+        return Measurement(target=f"servers_speed:{target}", settings=settings, timeout_s=_TIMEOUT_S)
+
+    def rollouts(name: str, ours: str, peer: str, what: str) -> Comparison:
+        return Comparison(
+            name=name,
+            unit="rollouts/min",
+            ours=ours,
+            peer=peer,
+            peer_name="NeMo Gym",
+            goal=f">= {FACTOR:g} x peer",
+            reached=lambda _, ratio: ratio is not None and ratio >= FACTOR,
+            same="steps",
+            cpu_tells=True,
+            note=f"{what}, {CONCURRENCY} at a time, from the first call of the model to the last: without "
+            "the start of servers and collector",
+        )
+
+    def less(name: str, unit: str, value: str, most: float, what: str) -> Comparison:
+        return Comparison(
+            name=name,
+            unit=unit,
+            ours="tool",
+            peer="their tool",
+            peer_name="NeMo Gym",
+            goal=f"< {most:g} {unit}",
+            reached=lambda median, _: median < most,
+            value=value,
+            note=what,
+        )
+
+    tool_what = "one call of a tool and a last message"
+    picture_what = (
+        f"one picture of {IMAGE_SIZE}x{IMAGE_SIZE} and a last message; ours is drawn and encoded by the "
+        "environment, theirs is ready in the row"
+    )
+    alone = "`sensorium rollout --config` runs everything itself, which NeMo Gym cannot, beside its servers"
+    return Benchmark(
+        measurements={
+            "tool": ours("tool_rollouts", tool),
+            "tool, one process": ours("tool_rollouts", tool | {"sockets": False}),
+            "their tool": theirs("tool_rollouts", tool),
+            "picture": ours("image_rollouts", image),
+            "picture, one process": ours("image_rollouts", image | {"sockets": False}),
+            "their picture": theirs("image_rollouts", image),
+        },
+        comparisons=[
+            less(
+                "start-up",
+                "s",
+                "start_s",
+                MAX_START_S,
+                "from the command until resources, model, agent, environment and head server answer; NeMo "
+                "Gym finds its virtual environments already built",
+            ),
+            less(
+                "memory",
+                "MB",
+                "memory_mb",
+                MAX_MEMORY_MB,
+                "of all processes of the same servers, idle; pages that several share count once",
+            ),
+            rollouts("tool, servers", "tool", "their tool", tool_what),
+            rollouts("tool, one process", "tool, one process", "their tool", f"{tool_what}; {alone}"),
+            rollouts("picture, servers", "picture", "their picture", picture_what),
+            rollouts(
+                "picture, one process", "picture, one process", "their picture", f"{picture_what}; {alone}"
+            ),
+        ],
+    )
+
+
+def openenv(*, quick: bool) -> Benchmark:
+    """Remote steps beside OpenEnv."""
+    seconds = 0.5 if quick else 5.0
+
+    def theirs(encoding: str) -> Measurement:
+        return Measurement(
+            target="openenv_speed:remote_steps",
+            settings={"size": STEP_IMAGE_SIZE, "encoding": encoding, "seconds": seconds},
+            needs=("openenv",),
+            python=peer_python("openenv"),
+            install=INSTALL,
+        )
+
+    def row(name: str, peer: str, how: str) -> Comparison:
+        return Comparison(
+            name=f"remote steps, {name}",
+            unit="steps/s",
+            ours="ours",
+            peer=peer,
+            peer_name="OpenEnv",
+            goal=f">= {FACTOR:g} x peer",
+            reached=lambda _, ratio: ratio is not None and ratio >= FACTOR,
+            note=f"one client, one server, a picture of {STEP_IMAGE_SIZE}x{STEP_IMAGE_SIZE} in every answer; "
+            f"OpenEnv sends {how}, ours the messages that the model is shown",
+        )
+
+    return Benchmark(
+        measurements={
+            "ours": Measurement(
+                target="servers_speed:remote_steps", settings={"size": STEP_IMAGE_SIZE, "seconds": seconds}
+            ),
+            "numbers": theirs("numbers"),
+            "png": theirs("png"),
+        },
+        comparisons=[
+            row("list of numbers", "numbers", "the list of integers that its own Atari environment sends"),
+            row("PNG", "png", "a PNG as base64 text"),
+        ],
+    )
+
+
+BENCHMARKS = {"nemo_gym": nemo_gym, "openenv": openenv}
+"""Name -> what it measures."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the result file; returns 0 whether or not goals are met."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=BENCHMARKS, help="measure one part")
+    parser.add_argument("--repeats", type=int, default=None, help="default: 3, with --quick 1")
+    parser.add_argument("--quick", action="store_true", help="tiny numbers: does it run?")
+    parser.add_argument("--output", type=Path, default=None, help="result file")
+    args = parser.parse_args(arguments)
+    repeats = args.repeats or (1 if args.quick else 3)
+    load_before, start = load_average(), time.perf_counter()
+    if load_before[0] > 0.5:
+        CONSOLE.print(
+            f"[bold]The machine is busy (load {load_before[0]:.1f}); ratios may be those of luck.[/bold]"
+        )
+    rows: list[Row] = []
+    for name in [args.only] if args.only else BENCHMARKS:
+        benchmark = BENCHMARKS[name](quick=args.quick)
+        rows += benchmark.run(repeats, lambda text, name=name: CONSOLE.print(f"{name}: {text}"))  # type: ignore[misc]
+    print_rows(rows)
+    content = {
+        "machine": describe_machine()
+        | {"load_before": load_before, "load_after": load_average(), "wall_s": time.perf_counter() - start},
+        "versions": installed_versions(PACKAGES),
+        "seeds": [0],
+        "repeats": repeats,
+        "rows": [row_as_json(row) for row in rows],
+    }
+    parts = ["servers", *([args.only] if args.only else []), *(["quick"] if args.quick else [])]
+    write_results(args.output or RESULTS / f"{'-'.join(parts)}.json", content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
