@@ -14,7 +14,8 @@ from sensorium.rollouts.trajectory import Trajectory, TrajectoryStep
 
 FORMAT = 1
 """Version of what stands under ``sensorium``."""
-_CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Why an answer of the chat dialect was cut -> the same in that of responses."""
 Refs = list[list[Any]]
 """A prompt by reference: ``[["input", 0, 2], ["output", 0, 5]]`` are items 0-1 of the request's input and
 items 0-4 of the response's output."""
@@ -85,6 +86,28 @@ def row_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"parameters": {"type": "object", "properties": {}}, "strict": False, **made}
 
 
+def finished_item(item: dict[str, Any], number: str) -> dict[str, Any]:
+    """An item of an output as NeMo Gym's models insist on it: it has an id, its texts lists of annotations.
+
+    Args:
+        item: Of `responses`.
+        number: Makes its id, unless it has one.
+    """
+    match item.get("type"):
+        case "message" if item.get("role") == "assistant":
+            content = [
+                {"annotations": [], **part} if part.get("type") == "output_text" else part
+                for part in item["content"]
+            ]
+            return {"id": f"msg_{number}", **item, "content": content, "status": "completed"}
+        case "function_call":
+            return {"id": f"fc_{number}", **item, "status": "completed"}
+        case "reasoning":
+            return {"id": f"rs_{number}", "summary": [], **item}
+        case _:
+            return item
+
+
 def step_prompts(row: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """What the model read at each step, as items of the responses API.
 
@@ -115,7 +138,7 @@ def _response(
 ) -> dict[str, Any]:
     steps = trajectory.steps
     last = steps[-1].completion if steps else None
-    cut = _CUT.get(last.finish_reason or "") if last is not None else None
+    cut = CUT.get(last.finish_reason or "") if last is not None else None
     failed = trajectory.verdict.status is EpisodeStatus.ERROR
     named = [step.completion.model for step in steps if step.completion.model]
     return {
@@ -218,21 +241,7 @@ class _Record:
                 self.output.extend(responses([result.message()]))
 
     def _finished(self, item: dict[str, Any]) -> dict[str, Any]:
-        """An item of an output: it has an id, and its texts have lists of annotations."""
-        number = len(self.output)
-        match item.get("type"):
-            case "message" if item.get("role") == "assistant":
-                content = [
-                    {"annotations": [], **part} if part.get("type") == "output_text" else part
-                    for part in item["content"]
-                ]
-                return {"id": f"msg_{number}", **item, "content": content, "status": "completed"}
-            case "function_call":
-                return {"id": f"fc_{number}", **item, "status": "completed"}
-            case "reasoning":
-                return {"id": f"rs_{number}", "summary": [], **item}
-            case _:
-                return item
+        return finished_item(item, str(len(self.output)))
 
 
 def _step(step: TrajectoryStep, prompt: Refs, output: list[int]) -> dict[str, Any]:
@@ -260,6 +269,10 @@ def _step(step: TrajectoryStep, prompt: Refs, output: list[int]) -> dict[str, An
         ]
     if completion.logprobs is not None:
         made["logprobs"] = list(completion.logprobs)
+    for name in ("prompt_token_ids", "token_ids"):  # a local model tells them when it is asked to
+        ids = getattr(completion, name, None)
+        if ids is not None:
+            made[name] = list(ids)
     if step.account:
         made["account"] = step.account
     return made

@@ -8,16 +8,15 @@ from typing import Any
 from sensorium.llm.base import Completion
 from sensorium.llm.messages import Message
 from sensorium.llm.responses import responses
-from sensorium.rollouts.rows import row_tool
+from sensorium.rollouts.rows import CUT, finished_item, row_tool
 
-_CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 TOKEN_KEYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
 """All or none of them stand at the last item of an answer."""
 
 
 def finished_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Messages as items; those of an assistant have ids, a status, and lists of annotations."""
-    return [_finished(item) for item in responses(list(messages))]
+    return [finished_item(item, f"{random.getrandbits(48):012x}") for item in responses(list(messages))]
 
 
 def response_object(
@@ -39,7 +38,7 @@ def response_object(
         usage: In the responses form; None when nobody counted.
         metadata: Of the request.
     """
-    cut = _CUT.get(finish_reason or "")
+    cut = CUT.get(finish_reason or "")
     return {
         "id": f"resp_{random.getrandbits(96):024x}",
         "object": "response",
@@ -71,20 +70,3 @@ def response_usage(completion: Completion) -> dict[str, Any] | None:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": read + written,
     }
-
-
-def _finished(item: dict[str, Any]) -> dict[str, Any]:
-    number = f"{random.getrandbits(48):012x}"  # a name, no secret
-    match item.get("type"):
-        case "message" if item.get("role") == "assistant":
-            content = [
-                {"annotations": [], **part} if part.get("type") == "output_text" else part
-                for part in item["content"]
-            ]
-            return {"id": f"msg_{number}", **item, "content": content, "status": "completed"}
-        case "function_call":
-            return {"id": f"fc_{number}", **item, "status": "completed"}
-        case "reasoning":
-            return {"id": f"rs_{number}", "summary": [], **item}
-        case _:
-            return item
