@@ -6,7 +6,7 @@ import pytest
 from chat_server import ChatServer, Reply, completion
 
 from sensorium.core import ConfigError, ModelError
-from sensorium.llm.base import Completion, ContextLengthError, Usage
+from sensorium.llm.base import Completion, ContextLengthError, RequestRefusedError, Usage
 from sensorium.llm.client import OpenAIChatModel
 from sensorium.llm.config import ChatModelConfig
 from sensorium.llm.messages import Message, TextBlock, text_message
@@ -128,10 +128,11 @@ def test_refusals_are_not_repeated(status):
         ChatServer(
             [Reply(status=status, body=b"no such model", headers={"Location": "http://127.0.0.1:9/"})]
         ) as s,
-        pytest.raises(ModelError, match=f"refused with status {status} .*no such model"),
+        pytest.raises(ModelError, match=f"refused with status {status} .*no such model") as refused,
     ):
         model(s).complete_sync(HELLO)
     assert len(s.asked) == 1
+    assert isinstance(refused.value, RequestRefusedError) is (status != 401)
 
 
 def test_an_answer_that_breaks_off_is_not_asked_for_again():

@@ -256,3 +256,10 @@ def test_how_the_model_is_asked_comes_from_the_row():
         "tool_choice": {"type": "function", "name": "a"},
         "stop": ["x"],
     }
+
+
+def test_what_the_model_server_refuses_is_no_fault_of_a_server():
+    with running(resources("lookup"), model(), agent()) as urls:
+        status, body, _ = Client(urls["agent"]).send("/v1/responses", {"input": []})
+        assert status == 422
+        assert "input is empty" in body["error"]["message"]

@@ -68,6 +68,10 @@ class ContextLengthError(ModelError):
     """The prompt is longer than the model's context; sending it again is of no use, shortening it is."""
 
 
+class RequestRefusedError(ModelError):
+    """The endpoint says that the request itself is wrong; sending it again is of no use."""
+
+
 class Usage(BaseModel):
     """Tokens that the endpoint counted; None where it did not say."""
 

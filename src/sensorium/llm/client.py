@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 from sensorium.core import ConfigError, ModelError, require
-from sensorium.llm.base import Completion, ContextLengthError
+from sensorium.llm.base import Completion, ContextLengthError, RequestRefusedError
 from sensorium.llm.config import ChatModelConfig
 from sensorium.llm.messages import Message, chat
 from sensorium.llm.replies import error_text, read_completion, says_too_long
@@ -240,7 +240,8 @@ class OpenAIChatModel:
         if status in _REPEATED or status >= 500:
             raise _Retry(said, _retry_after_s(asked))
         hint = " Is the API key right?" if status in (401, 403) else ""
-        raise ModelError(f"{self.address} refused with {said}.{hint}")
+        kind = ModelError if hint else RequestRefusedError
+        raise kind(f"{self.address} refused with {said}.{hint}")
 
     async def _body(self, response: "aiohttp.ClientResponse") -> str:
         data = bytearray()

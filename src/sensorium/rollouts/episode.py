@@ -7,7 +7,7 @@ from typing import Any
 from sensorium.core import EpisodeStatus, ModelError, derive_seed
 from sensorium.envs.base import Task
 from sensorium.envs.episode import Episode, EpisodeError, Failure, Turn, Verdict, View
-from sensorium.llm.base import ContextLengthError
+from sensorium.llm.base import ContextLengthError, RequestRefusedError
 from sensorium.policies.chat_agent import ChatAgent
 from sensorium.rollouts.trajectory import Trajectory, TrajectoryStep
 
@@ -41,7 +41,8 @@ async def run_episode(
     except ContextLengthError as error:
         failure = Failure(kind="context_overflow", reason=str(error), stage="agent", terminal=True)
     except ModelError as error:
-        failure = Failure(kind="model_failed", reason=str(error), stage="agent")
+        wrong = isinstance(error, RequestRefusedError)
+        failure = Failure(kind="model_failed", reason=str(error), stage="agent", terminal=wrong)
     finally:
         await episode.close()
     if failure is not None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from sensorium.core import ConfigError, ModelError, SensoriumError
 from sensorium.envs.episode import EpisodeError, Failure
-from sensorium.llm.base import ContextLengthError
+from sensorium.llm.base import ContextLengthError, RequestRefusedError
 
 _log = logging.getLogger(__name__)
 _STATUS = {
@@ -66,11 +66,15 @@ def error_response(error: BaseException) -> Response:
             return _response(error.status, error_body(error.kind, error.message), error.headers)
         case EpisodeError(failure=Failure(kind="context_overflow") as failure):
             return _response(400, error_body("context_length_exceeded", failure.reason))
+        case EpisodeError(failure=Failure(kind="model_failed", terminal=True) as failure):
+            return _response(422, error_body("invalid_request", failure.reason))  # the model refused it
         case EpisodeError(failure=Failure() as failure):
             more = {"stage": failure.stage, "terminal": failure.terminal}
             return _response(_STATUS.get(failure.kind, 500), error_body(failure.kind, failure.reason, **more))
         case ContextLengthError():
             return _response(400, error_body("context_length_exceeded", str(error)))
+        case RequestRefusedError():
+            return _response(422, error_body("invalid_request", str(error)))
         case ModelError():
             return _response(502, error_body("model_failed", str(error)))
         case ConfigError():

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sensorium.core import ModelError
-from sensorium.llm.base import Completion, ContextLengthError
+from sensorium.llm.base import Completion, ContextLengthError, RequestRefusedError
 from sensorium.llm.messages import Message
 from sensorium.llm.replies import error_text, read_completion, says_too_long
 from sensorium.rollouts.rows import row_tool
@@ -39,6 +39,7 @@ _KNOWN = frozenset(
 )
 """What NeMo Gym's model servers take; everything else goes into ``metadata.extra_body``."""
 _AGAIN = frozenset({408, 429, 502, 503, 504})
+_NO_ACCESS = frozenset({401, 403})
 _LONGEST_PAUSE_S = 30.0
 
 
@@ -94,6 +95,8 @@ class ServedModel:
             pause = reply.retry_after_s
             if pause is None:
                 pause = min(_LONGEST_PAUSE_S, 0.5 * 2.0**attempt) * random.uniform(0.5, 1.0)
+            if 400 <= reply.status < 500 and reply.status not in _AGAIN | _NO_ACCESS:
+                raise RequestRefusedError(said)
             if reply.status not in _AGAIN or time.monotonic() + pause >= until or attempt >= 8:
                 raise ModelError(said)
             attempt += 1
