@@ -251,6 +251,13 @@ def _mounts(
     arguments += _parents(next(iter(supervisor)))
     for place, content in (_texts() | supervisor).items():
         arguments += ["--perms", "0644", "--ro-bind-data", str(_readable_data(content, passed)), place]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    # Before the runtime, which may lie below one of them.
+    for place in (WORKDIR, "/tmp", "/dev/shm"):
+        size = str(limits.disk_mb * _MIB)
+        arguments += ["--perms", "1777", "--size", size, "--tmpfs", place]
+    arguments += ["--perms", "1777", "--size", str(_MIB), "--tmpfs", SOCKETS]
+    arguments += ["--perms", "0777", "--dir", HOME]
     for prefix in runtime.prefixes:
         _check_readable(Path(prefix))
         arguments += [*_parents(prefix), "--ro-bind", prefix, prefix]
@@ -260,12 +267,6 @@ def _mounts(
                 arguments += ["--size", "4096", "--tmpfs", place, "--remount-ro", place]
             else:
                 arguments += ["--ro-bind", "/dev/null", place]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for place in (WORKDIR, "/tmp", "/dev/shm"):
-        size = str(limits.disk_mb * _MIB)
-        arguments += ["--perms", "1777", "--size", size, "--tmpfs", place]
-    arguments += ["--perms", "1777", "--size", str(_MIB), "--tmpfs", SOCKETS]
-    arguments += ["--perms", "0777", "--dir", HOME]
     for place, source in read_only.items():
         if not place.startswith("/") or not source.exists():
             raise SandboxError(
