@@ -36,6 +36,11 @@ def peer_python() -> Path:
     return Path(named) if named else HERE / "peers" / "nemo_gym" / "bin" / "python"
 
 
+def installed() -> Path:
+    """The folder of packages that NeMo Gym is in, with the environments that it ships."""
+    return next((peer_python().parent.parent / "lib").glob("python*/site-packages"))
+
+
 def missing() -> str | None:
     """Why NeMo Gym cannot be run, as a sentence; None: it can."""
     if peer_python().exists():
@@ -254,8 +259,7 @@ def servers(
 
 
 def _implementations(kind: str, extra_root: Path | None) -> list[str]:
-    installed = next((peer_python().parent.parent / "lib").glob("python*/site-packages"))
-    roots = [installed / kind] + ([] if extra_root is None else [extra_root / kind])
+    roots = [installed() / kind] + ([] if extra_root is None else [extra_root / kind])
     return [entry.name for root in roots if root.is_dir() for entry in root.iterdir() if entry.is_dir()]
 
 
@@ -278,6 +282,11 @@ class MockModel:
 
     url: str
     """Base URL, ending in ``/v1``."""
+
+    @property
+    def overrides(self) -> list[str]:
+        """Hydra overrides with which NeMo Gym's servers ask this model."""
+        return [f"++policy_base_url={self.url}", "++policy_api_key=k", "++policy_model_name=mock"]
 
     def reset(self) -> None:
         """Count from here."""

@@ -52,8 +52,7 @@ def _measure(
         nemo_peer.mock_model({"get_weather": {"city": "Oslo"}}) as model,
     ):
         workspace = nemo_peer.Workspace(Path(folder))
-        overrides = [f"++policy_base_url={model.url}", "++policy_api_key=k", "++policy_model_name=mock"]
-        with nemo_peer.servers(workspace, configs, overrides) as running:
+        with nemo_peer.servers(workspace, configs, model.overrides) as running:
             idle_pids = running.processes()
             idle_bytes = nemo_peer.resident_bytes(idle_pids)
             source = Path(folder) / "tasks.jsonl"

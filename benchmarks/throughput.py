@@ -5,26 +5,13 @@ python benchmarks/throughput.py --only ppo     one part
 python benchmarks/throughput.py --quick        only whether it runs; the figures mean nothing
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from measuring import Benchmark, Comparison, Measurement
+from parts import run_parts
 from peer_rows import peers
-from recording import (
-    CONSOLE,
-    RESULTS,
-    Row,
-    describe_machine,
-    installed_versions,
-    load_average,
-    print_rows,
-    row_as_json,
-    write_results,
-)
 
 from sensorium.core import available_cores
 
@@ -186,42 +173,8 @@ BENCHMARKS = {"doom": doom, "arena": arena, "ppo": ppo, "peers": peers}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table, write the result file; returns 0 whether or not goals are met."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", choices=BENCHMARKS, help="measure one part")
-    parser.add_argument("--repeats", type=int, default=None, help="default: 3, with --quick 1")
-    parser.add_argument("--quick", action="store_true", help="tiny numbers: does it run?")
-    parser.add_argument("--output", type=Path, default=None, help="result file")
-    args = parser.parse_args(arguments)
-    repeats = args.repeats or (1 if args.quick else 3)
-    load_before, start = load_average(), time.perf_counter()
-    if load_before[0] > 0.5:
-        CONSOLE.print(
-            f"[bold]The machine is busy (load {load_before[0]:.1f}); ratios may be those of luck.[/bold]"
-        )
-    rows: list[Row] = []
-    for name in [args.only] if args.only else BENCHMARKS:
-        benchmark = BENCHMARKS[name](quick=args.quick)
-        rows += benchmark.run(repeats, lambda text, name=name: CONSOLE.print(f"{name}: {text}"))  # type: ignore[misc]
-    print_rows(rows)
-    content = {
-        "machine": describe_machine()
-        | {"load_before": load_before, "load_after": load_average(), "wall_s": time.perf_counter() - start},
-        "versions": installed_versions(PACKAGES + PEERS),
-        "seeds": [0],
-        "repeats": repeats,
-        "rows": [row_as_json(row) for row in rows],
-    }
-    write_results(args.output or _default_output(args.only, quick=args.quick), content)
-    return 0
-
-
-def _default_output(only: str | None, *, quick: bool) -> Path:
-    """The committed file for a complete run; other names for the rest, so that it is not overwritten."""
-    parts = ["throughput", *([only] if only else []), *(["quick"] if quick else [])]
-    return RESULTS / f"{'-'.join(parts)}.json"
+    """Measure, print the table, write the result file."""
+    return run_parts("throughput", __doc__ or "", BENCHMARKS, PACKAGES + PEERS, arguments)
 
 
 if __name__ == "__main__":

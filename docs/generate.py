@@ -145,15 +145,11 @@ def _bare(annotation: Any) -> Any:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _bare(arguments[0])
-    if not arguments or origin in (Literal, np.ndarray) or not all(map(_is_type, arguments)):
+    if not arguments or origin in (Literal, np.ndarray) or any(isinstance(one, list) for one in arguments):
+        # a list: the arguments of a function
         return annotation
     bare = tuple(map(_bare, arguments))
     return reduce(or_, bare) if origin in (Union, UnionType) else origin[bare]
-
-
-def _is_type(argument: Any) -> bool:
-    """Whether an argument of a type is a type itself, not the list of arguments of a function."""
-    return not isinstance(argument, list)
 
 
 def _type(annotation: Any) -> str:

@@ -8,7 +8,7 @@ statsmodels and vega_datasets, each with its source. Environments then need none
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +17,93 @@ import pandas as pd
 TARGET = Path(__file__).parents[1] / "src/sensorium/envs/visual_qa/data/tables.json"
 MAX_SAMPLE_ROWS = 150
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-TABLES: list[dict[str, Any]] = []
+ORDERED = ("year", "model year", "month")
+"""Names of rows that have an order."""
+JOBS = (
+    "construction", "manufacturing", "retail_trade", "information", "financial_activities",
+    "leisure_and_hospitality", "government",
+)  # fmt: skip
+COUNTRIES = (
+    "Brazil", "China", "Germany", "India", "Japan", "Kenya", "Mexico", "Nigeria", "Norway", "Poland", "Spain",
+    "Thailand", "Turkey", "Vietnam",
+)  # fmt: skip
+Table = dict[str, Any]
+"""As `sensorium.envs.visual_qa.charts.tables.DataTable` reads it."""
 
 
-def table(
+def rows(
     name: str,
     title: str,
     source: str,
     frame: pd.DataFrame,
-    units: Mapping[str, str] | str,
+    unit: str,
     *,
-    kind: str,
-    index: str = "",
+    index: str = "year",
     additive: bool = False,
-    group: str | None = None,
     decimals: int = 1,
-) -> None:
-    """Add a table.
+) -> Table:
+    """A table whose rows have names.
 
     Args:
         name: Its own.
         title: For people.
         source: Package and data set.
-        frame: Rows; its index names them, but in a sample, where rows have no names.
-        units: Of the columns; one for all, or one each.
-        kind: ``series`` (ordered rows), ``categories`` (rows without an order) or ``sample`` (rows of
-            single measurements).
-        index: What the rows are.
+        frame: Rows; its index names them.
+        unit: Of all columns.
+        index: What the rows are; one of `ORDERED` makes them a ``series``, others ``categories``.
         additive: Whether columns of one row are parts of a whole.
-        group: Of a sample: the column that tells groups apart.
         decimals: Digits after the point that are kept.
     """
-    columns = [c for c in frame.columns if c != group]
-    TABLES.append(
-        {
-            "name": name,
-            "title": title,
-            "source": source,
-            "kind": kind,
-            "index_name": index,
-            "index": [] if kind == "sample" else [str(label) for label in frame.index],
-            "groups": frame[group].astype(str).tolist() if group else [],
-            "additive": additive,
-            "columns": [
-                {
-                    "name": str(column),
-                    "unit": units if isinstance(units, str) else units[column],
-                    "values": [_plain(value, decimals) for value in frame[column]],
-                }
-                for column in columns
-            ],
-        }
-    )
+    return {
+        "name": name,
+        "title": title,
+        "source": source,
+        "kind": "series" if index in ORDERED else "categories",
+        "index_name": index,
+        "index": [str(label) for label in frame.index],
+        "groups": [],
+        "additive": additive,
+        "columns": [_column(str(column), unit, frame[column], decimals) for column in frame.columns],
+    }
+
+
+def sample(
+    name: str,
+    title: str,
+    source: str,
+    frame: pd.DataFrame,
+    columns: Mapping[str, tuple[str, str]],
+    *,
+    group: str | None = None,
+    decimals: int = 1,
+) -> Table:
+    """A table of single measurements, whose rows have no names.
+
+    Args:
+        name: Its own.
+        title: For people.
+        source: Package and data set.
+        frame: Measurements; the first `MAX_SAMPLE_ROWS` are kept.
+        columns: Column that is kept -> its name in the table, and its unit.
+        group: The column that tells groups apart.
+        decimals: Digits after the point that are kept.
+    """
+    frame = frame.iloc[:MAX_SAMPLE_ROWS]
+    return {
+        "name": name,
+        "title": title,
+        "source": source,
+        "kind": "sample",
+        "index_name": "",
+        "index": [],
+        "groups": frame[group].astype(str).tolist() if group else [],
+        "additive": False,
+        "columns": [_column(new, unit, frame[old], decimals) for old, (new, unit) in columns.items()],
+    }
+
+
+def _column(name: str, unit: str, values: "pd.Series[Any]", decimals: int) -> dict[str, Any]:
+    return {"name": name, "unit": unit, "values": [_plain(value, decimals) for value in values]}
 
 
 def _plain(value: Any, decimals: int) -> float | int:
@@ -76,513 +111,268 @@ def _plain(value: Any, decimals: int) -> float | int:
     return int(number) if number.is_integer() else number
 
 
-def vega() -> None:
-    """Tables of vega_datasets."""
+def vega() -> Iterator[Table]:
+    """Power, harvests, cars and shares, of vega_datasets."""
     from vega_datasets import local_data as data
 
+    source = "vega_datasets: iowa-electricity"
     iowa = data.iowa_electricity().assign(year=lambda f: pd.to_datetime(f.year).dt.year)
-    table(
-        "iowa_electricity",
-        "Net electricity generation in Iowa",
-        "vega_datasets: iowa-electricity",
-        iowa.pivot(index="year", columns="source", values="net_generation"),
-        "GWh",
-        kind="series",
-        index="year",
-        additive=True,
-        decimals=0,
-    )
+    iowa = iowa.pivot(index="year", columns="source", values="net_generation")
+    title = "Net electricity generation in Iowa"
+    yield rows("iowa_electricity", title, source, iowa, "GWh", additive=True, decimals=0)
+
+    source = "vega_datasets: barley"
     barley = data.barley()
     for year in (1931, 1932):
-        part = barley[barley.year == year]
-        table(
-            f"barley_{year}",
-            f"Barley yield by variety, {year}",
-            "vega_datasets: barley",
-            part.pivot(index="variety", columns="site", values="yield"),
-            "bushels per acre",
-            kind="categories",
-            index="variety",
-        )
+        part = barley[barley.year == year].pivot(index="variety", columns="site", values="yield")
+        title = f"Barley yield by variety, {year}"
+        yield rows(f"barley_{year}", title, source, part, "bushels per acre", index="variety")
+
+    source = "vega_datasets: cars"
     cars = data.cars().assign(Year=lambda f: pd.to_datetime(f.Year).dt.year)
     for column, unit, title in (
         ("Miles_per_Gallon", "mpg", "Fuel economy of new cars"),
         ("Horsepower", "hp", "Power of new cars"),
         ("Weight_in_lbs", "lb", "Weight of new cars"),
     ):
-        table(
-            f"cars_{column.lower()}",
-            title,
-            "vega_datasets: cars",
-            cars.groupby(["Year", "Origin"])[column].mean().unstack().dropna(),
-            unit,
-            kind="series",
-            index="model year",
-        )
-    sample = cars.dropna().iloc[::3][
-        ["Miles_per_Gallon", "Horsepower", "Weight_in_lbs", "Displacement", "Acceleration", "Origin"]
-    ]
-    sample.columns = ["Fuel economy", "Power", "Weight", "Displacement", "Time to 60 mph", "Origin"]
-    table(
-        "cars_sample",
-        "Cars of 1970 to 1982",
-        "vega_datasets: cars",
-        sample,
-        {
-            "Fuel economy": "mpg",
-            "Power": "hp",
-            "Weight": "lb",
-            "Displacement": "cu in",
-            "Time to 60 mph": "s",
-        },
-        kind="sample",
-        group="Origin",
-    )
-    stocks = data.stocks().assign(date=lambda f: pd.to_datetime(f.date))
-    table(
-        "stocks",
-        "Mean share price",
-        "vega_datasets: stocks",
-        stocks.assign(year=stocks.date.dt.year)
-        .groupby(["year", "symbol"])
-        .price.mean()
-        .unstack()
-        .dropna(axis=1),
-        "USD",
-        kind="series",
-        index="year",
-    )
+        means = cars.groupby(["Year", "Origin"])[column].mean().unstack().dropna()
+        yield rows(f"cars_{column.lower()}", title, source, means, unit, index="model year")
+    columns = {
+        "Miles_per_Gallon": ("Fuel economy", "mpg"),
+        "Horsepower": ("Power", "hp"),
+        "Weight_in_lbs": ("Weight", "lb"),
+        "Displacement": ("Displacement", "cu in"),
+        "Acceleration": ("Time to 60 mph", "s"),
+    }
+    some = cars.dropna().iloc[::3]
+    yield sample("cars_sample", "Cars of 1970 to 1982", source, some, columns, group="Origin")
+
+    stocks = data.stocks().assign(year=lambda f: pd.to_datetime(f.date).dt.year)
+    means = stocks.groupby(["year", "symbol"]).price.mean().unstack().dropna(axis=1)
+    yield rows("stocks", "Mean share price", "vega_datasets: stocks", means, "USD")
+
+
+def seattle() -> Iterator[Table]:
+    """The weather of Seattle, of vega_datasets."""
+    from vega_datasets import local_data as data
+
+    source = "vega_datasets: seattle-weather"
     weather = data.seattle_weather().assign(date=lambda f: pd.to_datetime(f.date))
     weather["month"] = [MONTHS[m - 1] for m in weather.date.dt.month]
+    names = {"temp_max": "daily high", "temp_min": "daily low"}
     for year in (2012, 2013, 2014, 2015):
         part = weather[weather.date.dt.year == year]
-        counts = part.groupby(["month", "weather"]).size().unstack(fill_value=0).loc[list(MONTHS)]
-        table(
-            f"seattle_days_{year}",
-            f"Weather of Seattle in {year}",
-            "vega_datasets: seattle-weather",
-            counts,
-            "days",
-            kind="series",
-            index="month",
-            additive=True,
-            decimals=0,
-        )
-        means = part.groupby("month")[["temp_max", "temp_min"]].mean().loc[list(MONTHS)]
-        means.columns = ["daily high", "daily low"]
-        table(
-            f"seattle_temperature_{year}",
-            f"Mean temperature in Seattle, {year}",
-            "vega_datasets: seattle-weather",
-            means,
-            "°C",
-            kind="series",
-            index="month",
-        )
+        days = part.groupby(["month", "weather"]).size().unstack(fill_value=0).loc[list(MONTHS)]
+        means = part.groupby("month")[list(names)].mean().loc[list(MONTHS)].rename(columns=names)
         rain = part.groupby("month")[["precipitation"]].sum().loc[list(MONTHS)]
-        table(
-            f"seattle_rain_{year}",
-            f"Precipitation in Seattle, {year}",
-            "vega_datasets: seattle-weather",
-            rain,
-            "mm",
-            kind="series",
-            index="month",
+        about = f"Weather of Seattle in {year}"
+        yield rows(
+            f"seattle_days_{year}", about, source, days, "days", index="month", additive=True, decimals=0
         )
-    sample = weather[["temp_max", "temp_min", "wind"]].iloc[::10]
-    sample.columns = ["Daily high", "Daily low", "Wind speed"]
-    table(
-        "seattle_sample",
-        "Days in Seattle",
-        "vega_datasets: seattle-weather",
-        sample,
-        {"Daily high": "°C", "Daily low": "°C", "Wind speed": "m/s"},
-        kind="sample",
-    )
+        about = f"Mean temperature in Seattle, {year}"
+        yield rows(f"seattle_temperature_{year}", about, source, means, "°C", index="month")
+        about = f"Precipitation in Seattle, {year}"
+        yield rows(f"seattle_rain_{year}", about, source, rain, "mm", index="month")
+    columns = {
+        "temp_max": ("Daily high", "°C"),
+        "temp_min": ("Daily low", "°C"),
+        "wind": ("Wind speed", "m/s"),
+    }
+    yield sample("seattle_sample", "Days in Seattle", source, weather.iloc[::10], columns)
+
+
+def vega_history() -> Iterator[Table]:
+    """Work, prices, a war, driving and temperatures, of vega_datasets."""
+    from vega_datasets import local_data as data
+
     work = data.us_employment().assign(year=lambda f: pd.to_datetime(f.month).dt.year)
-    columns = [
-        "construction",
-        "manufacturing",
-        "retail_trade",
-        "information",
-        "financial_activities",
-        "leisure_and_hospitality",
-        "government",
-    ]
-    yearly = work.groupby("year")[columns].mean()
-    yearly.columns = [c.replace("_", " ") for c in columns]
-    table(
-        "us_employment",
-        "Employees in the United States",
-        "vega_datasets: us-employment",
-        yearly,
-        "thousand",
-        kind="series",
-        index="year",
-        additive=True,
-        decimals=0,
-    )
+    work = work.groupby("year")[list(JOBS)].mean().rename(columns=lambda job: job.replace("_", " "))
+    title, source = "Employees in the United States", "vega_datasets: us-employment"
+    yield rows("us_employment", title, source, work, "thousand", additive=True, decimals=0)
+
     wheat = data.wheat().set_index("year")[["wheat", "wages"]].dropna()
-    table(
-        "wheat",
-        "Price of wheat and weekly wages",
-        "vega_datasets: wheat",
-        wheat,
-        {"wheat": "shillings", "wages": "shillings"},
-        kind="series",
-        index="year",
-    )
+    yield rows("wheat", "Price of wheat and weekly wages", "vega_datasets: wheat", wheat, "shillings")
+
     crimea = data.crimea()
     crimea.index = pd.to_datetime(crimea.date).dt.strftime("%b %Y")
-    deaths = crimea[["wounds", "other", "disease"]]
-    table(
-        "crimea",
-        "Deaths in the British army in the Crimea",
-        "vega_datasets: crimea",
-        deaths,
-        "deaths",
-        kind="series",
-        index="month",
-        additive=True,
-        decimals=0,
-    )
-    driving = data.driving().set_index("year")
-    table(
-        "driving_miles",
-        "Miles driven per person, USA",
-        "vega_datasets: driving",
-        driving[["miles"]],
-        "miles",
-        kind="series",
-        index="year",
-        decimals=0,
-    )
-    table(
-        "driving_gas",
-        "Price of petrol, USA",
-        "vega_datasets: driving",
-        driving[["gas"]],
-        "USD per gallon",
-        kind="series",
-        index="year",
-        decimals=2,
-    )
+    crimea = crimea[["wounds", "other", "disease"]]
+    title, source = "Deaths in the British army in the Crimea", "vega_datasets: crimea"
+    yield rows("crimea", title, source, crimea, "deaths", index="month", additive=True, decimals=0)
+
+    source, driving = "vega_datasets: driving", data.driving().set_index("year")
+    miles, gas = driving[["miles"]], driving[["gas"]]
+    yield rows("driving_miles", "Miles driven per person, USA", source, miles, "miles", decimals=0)
+    yield rows("driving_gas", "Price of petrol, USA", source, gas, "USD per gallon", decimals=2)
+
     temperatures = {}
     for city, frame in (("Seattle", data.seattle_temps()), ("San Francisco", data.sf_temps())):
-        dates = pd.to_datetime(frame.date)
-        temperatures[city] = frame.groupby(dates.dt.month).temp.mean()
-    both = pd.DataFrame(temperatures)
-    both.index = list(MONTHS)
-    table(
-        "city_temperature",
-        "Mean temperature in 2010",
-        "vega_datasets: seattle-temps, sf-temps",
-        both,
-        "°F",
-        kind="series",
-        index="month",
-    )
+        temperatures[city] = frame.groupby(pd.to_datetime(frame.date).dt.month).temp.mean()
+    both = pd.DataFrame(temperatures).set_axis(MONTHS)
+    title, source = "Mean temperature in 2010", "vega_datasets: seattle-temps, sf-temps"
+    yield rows("city_temperature", title, source, both, "°F", index="month")
 
 
-def statsmodels_series() -> None:
-    """Tables of statsmodels with an order."""
+def statsmodels_nature() -> Iterator[Table]:
+    """A river, the sun, the sea and the air, of statsmodels."""
+    from statsmodels import datasets as data
+
+    nile = data.nile.load_pandas().data.astype({"year": int}).set_index("year")
+    nile = nile.rename(columns={"volume": "flow"})
+    yield rows("nile", "Flow of the Nile at Aswan", "statsmodels: nile", nile, "10^8 m3", decimals=0)
+
+    spots = data.sunspots.load_pandas().data.astype({"YEAR": int}).set_index("YEAR")
+    spots = spots.loc[1900:].rename(columns={"SUNACTIVITY": "sunspot number"})
+    yield rows("sunspots", "Sunspots", "statsmodels: sunspots", spots, "")
+
+    source = "statsmodels: elnino"
+    nino = data.elnino.load_pandas().data.astype({"YEAR": int}).set_index("YEAR")
+    nino = nino.set_axis(MONTHS, axis=1).T
+    late, early = nino.loc[:, 2000:2010], nino.loc[:, 1980:1989]
+    yield rows("elnino_years", "Sea temperature off Peru by month", source, late, "°C", index="month")
+    yield rows("elnino_eighties", "Sea temperature off Peru", source, early, "°C", index="month")
+
+    source = "statsmodels: co2"
+    carbon = data.co2.load_pandas().data.co2.interpolate()
+    monthly = carbon.groupby([carbon.index.month, carbon.index.year]).mean().unstack().set_axis(MONTHS)
+    monthly = monthly[[1970, 1980, 1990, 2000]]
+    yearly = carbon.groupby(carbon.index.year).mean().loc[1959:2000].to_frame()
+    yield rows("co2_months", "Carbon dioxide at Mauna Loa", source, monthly, "ppm", index="month")
+    yield rows("co2_years", "Carbon dioxide at Mauna Loa, yearly mean", source, yearly, "ppm")
+
+
+def statsmodels_economy() -> Iterator[Table]:
+    """Work, output and rates, of statsmodels."""
     from statsmodels import datasets as data
 
     longley = data.longley.load_pandas().data
     longley.index = longley.YEAR.astype(int)
     longley = longley[["UNEMP", "ARMED"]].rename(columns={"UNEMP": "unemployed", "ARMED": "armed forces"})
-    table(
-        "longley",
-        "Labour force of the United States",
-        "statsmodels: longley",
-        longley,
-        "thousand",
-        kind="series",
-        index="year",
-        decimals=0,
-    )
+    title = "Labour force of the United States"
+    yield rows("longley", title, "statsmodels: longley", longley, "thousand", decimals=0)
+
     macro = data.macrodata.load_pandas().data
     yearly = macro.assign(year=macro.year.astype(int)).groupby("year").mean()
-    for part, columns, unit, title in (
-        (
-            "output",
-            {"realgdp": "GDP", "realcons": "consumption", "realinv": "investment"},
-            "billion USD",
-            "US output at constant prices",
-        ),
-        (
-            "rates",
-            {"unemp": "unemployment", "infl": "inflation", "tbilrate": "treasury bill rate"},
-            "%",
-            "US unemployment, inflation and interest",
-        ),
+    output = {"realgdp": "GDP", "realcons": "consumption", "realinv": "investment"}
+    rates = {"unemp": "unemployment", "infl": "inflation", "tbilrate": "treasury bill rate"}
+    for name, names, unit, title in (
+        ("macro_output", output, "billion USD", "US output at constant prices"),
+        ("macro_rates", rates, "%", "US unemployment, inflation and interest"),
     ):
-        frame = yearly[list(columns)].rename(columns=columns)
-        table(f"macro_{part}", title, "statsmodels: macrodata", frame, unit, kind="series", index="year")
-    nile = data.nile.load_pandas().data.astype({"year": int}).set_index("year")
-    table(
-        "nile",
-        "Flow of the Nile at Aswan",
-        "statsmodels: nile",
-        nile.rename(columns={"volume": "flow"}),
-        "10^8 m3",
-        kind="series",
-        index="year",
-        decimals=0,
-    )
-    spots = data.sunspots.load_pandas().data.astype({"YEAR": int}).set_index("YEAR")
-    table(
-        "sunspots",
-        "Sunspots",
-        "statsmodels: sunspots",
-        spots.loc[1900:].rename(columns={"SUNACTIVITY": "sunspot number"}),
-        "",
-        kind="series",
-        index="year",
-    )
-    nino = data.elnino.load_pandas().data.astype({"YEAR": int}).set_index("YEAR")
-    nino.columns = list(MONTHS)
-    table(
-        "elnino_years",
-        "Sea temperature off Peru by month",
-        "statsmodels: elnino",
-        nino.loc[2000:2010].T,
-        "°C",
-        kind="series",
-        index="month",
-    )
-    table(
-        "elnino_eighties",
-        "Sea temperature off Peru",
-        "statsmodels: elnino",
-        nino.loc[1980:1989].T,
-        "°C",
-        kind="series",
-        index="month",
-    )
-    carbon = data.co2.load_pandas().data.co2.interpolate()
-    monthly = carbon.groupby([carbon.index.month, carbon.index.year]).mean().unstack()
-    monthly.index = list(MONTHS)
-    table(
-        "co2_months",
-        "Carbon dioxide at Mauna Loa",
-        "statsmodels: co2",
-        monthly[[1970, 1980, 1990, 2000]],
-        "ppm",
-        kind="series",
-        index="month",
-    )
-    table(
-        "co2_years",
-        "Carbon dioxide at Mauna Loa, yearly mean",
-        "statsmodels: co2",
-        carbon.groupby(carbon.index.year).mean().loc[1959:2000].to_frame(),
-        "ppm",
-        kind="series",
-        index="year",
-    )
-    copper = data.copper.load_pandas().data
-    copper.index = (copper.TIME + 1950).astype(int)
-    prices = copper[["COPPERPRICE", "ALUMPRICE"]].rename(
-        columns={"COPPERPRICE": "copper", "ALUMPRICE": "aluminium"}
-    )
-    table(
-        "copper", "Metal prices", "statsmodels: copper", prices, "index points", kind="series", index="year"
-    )
-    invest = data.grunfeld.load_pandas().data
-    invest["year"] = invest.year.astype(int)
-    table(
-        "grunfeld",
-        "Yearly investment of US companies",
-        "statsmodels: grunfeld",
-        invest.pivot(index="year", columns="firm", values="invest"),
-        "million USD",
-        kind="series",
-        index="year",
-    )
-    births = data.fertility.load_pandas().data.set_index("Country Name")
-    years = [str(year) for year in range(1960, 2011, 5)]
-    wanted = [
-        "Brazil",
-        "China",
-        "Germany",
-        "India",
-        "Japan",
-        "Kenya",
-        "Mexico",
-        "Nigeria",
-        "Norway",
-        "Poland",
-        "Spain",
-        "Thailand",
-        "Turkey",
-        "Vietnam",
-    ]
-    table(
-        "fertility",
-        "Births per woman",
-        "statsmodels: fertility",
-        births.loc[wanted, years].T.astype(float),
-        "births per woman",
-        kind="series",
-        index="year",
-    )
+        frame = yearly[list(names)].rename(columns=names)
+        yield rows(name, title, "statsmodels: macrodata", frame, unit)
 
 
-def statsmodels_others() -> None:
-    """Tables of statsmodels by name, and samples."""
+def statsmodels_trade() -> Iterator[Table]:
+    """Metals, companies and countries, of statsmodels."""
     from statsmodels import datasets as data
 
-    crime = data.statecrime.load_pandas().data
-    for part, columns, unit, title in (
-        (
-            "poverty",
-            {"poverty": "poverty", "single": "single-parent families"},
-            "%",
-            "Poverty and single-parent families in US states",
-        ),
+    copper = data.copper.load_pandas().data
+    copper.index = (copper.TIME + 1950).astype(int)
+    names = {"COPPERPRICE": "copper", "ALUMPRICE": "aluminium"}
+    copper = copper[list(names)].rename(columns=names)
+    yield rows("copper", "Metal prices", "statsmodels: copper", copper, "index points")
+
+    invest = data.grunfeld.load_pandas().data.astype({"year": int})
+    invest = invest.pivot(index="year", columns="firm", values="invest")
+    title = "Yearly investment of US companies"
+    yield rows("grunfeld", title, "statsmodels: grunfeld", invest, "million USD")
+
+    births = data.fertility.load_pandas().data.set_index("Country Name")
+    births = births.loc[list(COUNTRIES), [str(year) for year in range(1960, 2011, 5)]].T.astype(float)
+    yield rows("fertility", "Births per woman", "statsmodels: fertility", births, "births per woman")
+
+
+def statsmodels_others() -> Iterator[Table]:
+    """States, cities and households, of statsmodels."""
+    from statsmodels import datasets as data
+
+    source, crime = "statsmodels: statecrime", data.statecrime.load_pandas().data
+    poverty = {"poverty": "poverty", "single": "single-parent families"}
+    for part, names, unit, title in (
+        ("poverty", poverty, "%", "Poverty and single-parent families in US states"),
         ("murder", {"murder": "murders"}, "per 100,000", "Murders in US states, 2009"),
         ("violent", {"violent": "violent crimes"}, "per 100,000", "Violent crime in US states, 2009"),
         ("school", {"hs_grad": "high school graduates"}, "%", "High school graduates in US states"),
     ):
-        table(
-            f"states_{part}",
-            title,
-            "statsmodels: statecrime",
-            crime[list(columns)].rename(columns=columns),
-            unit,
-            kind="categories",
-            index="state",
-        )
-    states = crime[["poverty", "hs_grad", "murder", "urban"]]
-    states.columns = ["Poverty", "High school graduates", "Murders", "Urban population"]
-    table(
-        "states_sample",
-        "US states in 2009",
-        "statsmodels: statecrime",
-        states,
-        {"Poverty": "%", "High school graduates": "%", "Murders": "per 100,000", "Urban population": "%"},
-        kind="sample",
-    )
-    smoking = data.china_smoking.load_pandas().data
-    smoking.index = ["Nanjing" if city == "Nanjng" else city for city in smoking.index]
+        frame = crime[list(names)].rename(columns=names)
+        yield rows(f"states_{part}", title, source, frame, unit, index="state")
+    columns = {
+        "poverty": ("Poverty", "%"),
+        "hs_grad": ("High school graduates", "%"),
+        "murder": ("Murders", "per 100,000"),
+        "urban": ("Urban population", "%"),
+    }
+    yield sample("states_sample", "US states in 2009", source, crime, columns)
+
+    smoking = data.china_smoking.load_pandas().data.rename(index={"Nanjng": "Nanjing"})
     smoking.columns = ["smokers, ill", "smokers, healthy", "others, ill", "others, healthy"]
-    table(
-        "china_smoking",
-        "Smoking and lung cancer in Chinese cities",
-        "statsmodels: china_smoking",
-        smoking,
-        "people",
-        kind="categories",
-        index="city",
-        additive=True,
-        decimals=0,
-    )
+    title, source = "Smoking and lung cancer in Chinese cities", "statsmodels: china_smoking"
+    yield rows("china_smoking", title, source, smoking, "people", index="city", additive=True, decimals=0)
+
     engel = data.engel.load_pandas().data.iloc[::2]
-    engel.columns = ["Income", "Food spending"]
-    table(
-        "engel",
-        "Households in Belgium, 1857",
-        "statsmodels: engel",
-        engel[engel.Income < 2500],
-        "francs",
-        kind="sample",
-    )
+    engel = engel[engel.income < 2500]
+    columns = {"income": ("Income", "francs"), "foodexp": ("Food spending", "francs")}
+    yield sample("engel", "Households in Belgium, 1857", "statsmodels: engel", engel, columns)
 
 
-def learning() -> None:
-    """Tables of scikit-learn."""
+def learning() -> Iterator[Table]:
+    """Flowers, wines, cells, patients and exercises, of scikit-learn."""
     from sklearn import datasets as data
 
-    iris = data.load_iris(as_frame=True)
-    frame = iris.frame.drop(columns="target")
-    frame.columns = ["Sepal length", "Sepal width", "Petal length", "Petal width"]
+    source, iris = "scikit-learn: iris", data.load_iris(as_frame=True)
+    sizes = ["Sepal length", "Sepal width", "Petal length", "Petal width"]
+    frame = iris.frame.drop(columns="target").set_axis(sizes, axis=1)
     frame["species"] = [iris.target_names[t] for t in iris.target]
-    table("iris_sample", "Iris flowers", "scikit-learn: iris", frame, "cm", kind="sample", group="species")
-    table(
-        "iris_means",
-        "Mean size of iris flowers",
-        "scikit-learn: iris",
-        frame.groupby("species").mean().T,
-        "cm",
-        kind="categories",
-        index="measure",
-        decimals=2,
-    )
-    wine = data.load_wine(as_frame=True).frame
+    columns = {size: (size, "cm") for size in sizes}
+    yield sample("iris_sample", "Iris flowers", source, frame, columns, group="species")
+    means = frame.groupby("species").mean().T
+    yield rows("iris_means", "Mean size of iris flowers", source, means, "cm", index="measure", decimals=2)
+
+    source, wine = "scikit-learn: wine", data.load_wine(as_frame=True).frame
     wine["cultivar"] = [f"cultivar {'ABC'[t]}" for t in wine.target]
-    sample = wine[["alcohol", "malic_acid", "color_intensity", "flavanoids", "cultivar"]]
-    sample.columns = ["Alcohol", "Malic acid", "Colour intensity", "Flavonoids", "cultivar"]
-    table(
-        "wine_sample",
-        "Wines from Italy",
-        "scikit-learn: wine",
-        sample.iloc[::2],
-        {"Alcohol": "%", "Malic acid": "g/l", "Colour intensity": "", "Flavonoids": "g/l"},
-        kind="sample",
-        group="cultivar",
-        decimals=2,
-    )
-    table(
-        "wine_magnesium",
-        "Mean magnesium and proline of wines",
-        "scikit-learn: wine",
-        wine.groupby("cultivar")[["magnesium", "proline"]].mean(),
-        "mg/l",
-        kind="categories",
-        index="cultivar",
-    )
+    columns = {
+        "alcohol": ("Alcohol", "%"),
+        "malic_acid": ("Malic acid", "g/l"),
+        "color_intensity": ("Colour intensity", ""),
+        "flavanoids": ("Flavonoids", "g/l"),
+    }
+    some = wine.iloc[::2]
+    yield sample("wine_sample", "Wines from Italy", source, some, columns, group="cultivar", decimals=2)
+    means = wine.groupby("cultivar")[["magnesium", "proline"]].mean()
+    title = "Mean magnesium and proline of wines"
+    yield rows("wine_magnesium", title, source, means, "mg/l", index="cultivar")
+
     cancer = data.load_breast_cancer(as_frame=True)
-    sample = cancer.frame[["mean radius", "mean texture", "mean smoothness"]].iloc[::5].copy()
-    sample.columns = ["Mean radius", "Mean texture", "Mean smoothness"]
-    sample["diagnosis"] = [cancer.target_names[t] for t in cancer.target[::5]]
-    table(
-        "cells_sample",
-        "Cell nuclei",
-        "scikit-learn: breast_cancer",
-        sample.drop(columns="Mean smoothness"),
-        "",
-        kind="sample",
-        group="diagnosis",
-    )
+    cells = cancer.frame.assign(diagnosis=[cancer.target_names[t] for t in cancer.target]).iloc[::5]
+    columns = {"mean radius": ("Mean radius", ""), "mean texture": ("Mean texture", "")}
+    source = "scikit-learn: breast_cancer"
+    yield sample("cells_sample", "Cell nuclei", source, cells, columns, group="diagnosis")
+
     sugar = data.load_diabetes(as_frame=True, scaled=False).frame.iloc[::4]
-    sample = sugar[["age", "bmi", "bp", "target"]]
-    sample.columns = ["Age", "Body mass index", "Blood pressure", "Disease progression"]
-    table(
-        "diabetes_sample",
-        "Patients with diabetes",
-        "scikit-learn: diabetes",
-        sample,
-        {"Age": "years", "Body mass index": "kg/m2", "Blood pressure": "mmHg", "Disease progression": ""},
-        kind="sample",
-    )
+    columns = {
+        "age": ("Age", "years"),
+        "bmi": ("Body mass index", "kg/m2"),
+        "bp": ("Blood pressure", "mmHg"),
+        "target": ("Disease progression", ""),
+    }
+    yield sample("diabetes_sample", "Patients with diabetes", "scikit-learn: diabetes", sugar, columns)
+
     gym = data.load_linnerud(as_frame=True).frame[["Situps", "Jumps", "Chins"]]
     gym.index = [f"man {n}" for n in range(1, 21)]
-    table(
-        "linnerud",
-        "Exercises of middle-aged men",
-        "scikit-learn: linnerud",
-        gym,
-        "repetitions",
-        kind="categories",
-        index="man",
-        decimals=0,
-    )
+    title, source = "Exercises of middle-aged men", "scikit-learn: linnerud"
+    yield rows("linnerud", title, source, gym, "repetitions", index="man", decimals=0)
 
 
 def main() -> None:
-    """Collect and write."""
-    steps: tuple[Callable[[], None], ...] = (vega, statsmodels_series, statsmodels_others, learning)
-    for step in steps:
-        step()
-    for one in TABLES:
-        if one["kind"] == "sample":
-            for column in one["columns"]:
-                column["values"] = column["values"][:MAX_SAMPLE_ROWS]
-            one["groups"] = one["groups"][:MAX_SAMPLE_ROWS]
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in TABLES)
+    """Collect and write; the place of a table decides in which split it is."""
+    parts = (
+        vega, seattle, vega_history, statsmodels_economy, statsmodels_nature, statsmodels_trade,
+        statsmodels_others, learning,
+    )  # fmt: skip
+    tables = [table for part in parts for table in part()]
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in tables)
     TARGET.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    print(f"{len(TABLES)} tables, {TARGET.stat().st_size:,} bytes -> {TARGET}")
+    print(f"{len(tables)} tables, {TARGET.stat().st_size:,} bytes -> {TARGET}")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from sensorium.algorithms.group_advantages import (
     group_statistics,
     no_signal,
     singleton_share,
-    whitened,
 )
+from sensorium.algorithms.ppo import normalise_advantages
 
 REWARDS = torch.tensor([1.0, 0, 0, 1, 0.25, 0.75])
 GROUPS = torch.tensor([7, 7, 7, 7, 3, 3])
@@ -36,7 +36,7 @@ def test_reinforce_with_baseline_whitens_over_all_tokens():
     lengths = torch.tensor([3, 3, 2, 3, 3, 3])
     mask = torch.arange(3) < lengths[:, None]
     spread = group_advantages(REWARDS, GROUPS, estimator="dr_grpo")[:, None].expand(6, 3)
-    made = whitened(spread, mask)
+    made = normalise_advantages(spread, mask)
     wanted = torch.tensor([1.06733, -1.20075, -1.20075, 1.06733, -0.63373, 0.50031])
     torch.testing.assert_close(made[:, 0], wanted, atol=1e-5, rtol=0)
     assert made[2, 2] == 0

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from sensorium.cli.main import main
+from sensorium.cli.train import resolve_config
 from sensorium.metrics import meaning
 
 SMALL = ["--algo.total_updates", "2", "--algo.tasks_per_update", "2", "--algo.group_size", "4"]
@@ -47,6 +48,13 @@ def test_train_reports_and_reports_again(train: list[str], capsys: pytest.Captur
     assert report.read_text() == page
     summary = json.loads((report.parent / "summary.json").read_text())
     assert told == summary | {"run": str(report.parent), "report": str(report)}
+
+
+def test_another_environment_has_settings_of_its_own() -> None:
+    assert resolve_config("grpo_tools", [], ["--env", "lookup"]).env_settings == {"num_items": 3}
+    assert resolve_config("grpo_tools", [], ["--env", "letters"]).env_settings == {}
+    both = resolve_config("grpo_tools", [], ["--env", "letters", "--env_settings.kinds", "[digits]"])
+    assert both.env_settings == {"kinds": ["digits"]}
 
 
 def test_every_metric_of_a_run_has_a_meaning(train: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,8 @@
 """Write down what the real NeMo Gym does, as the golden files of these tests.
 
-    PYTHONPATH=benchmarks .venv/bin/python tests/compat/capture_nemo.py [servers|rollouts|metrics|validity]
+    PYTHONPATH=benchmarks:tests/support .venv/bin/python tests/compat/capture_nemo.py [WHAT ...]
+
+WHAT is servers, rollouts, metrics or validity; everything by default.
 
 Needs `make bench-peers`. Identifiers, ports, paths and times are made equal, so that a second capture gives
 the same files.
@@ -21,32 +23,19 @@ from urllib.parse import urlsplit
 
 import nemo_peer
 from cases import METRICS, VALIDITY
+from compat_servers import GOLDEN, typed_server
 
 HERE = Path(__file__).parent
-GOLDEN = HERE / "golden"
 CONFIGS = (
     "resources_servers/example_session_state_mgmt/configs/example_session_state_mgmt.yaml",
     "resources_servers/example_single_tool_call/configs/example_single_tool_call_single_agent_turn.yaml",
     "resources_servers/blackjack/configs/blackjack.yaml",
     "responses_api_models/openai_model/configs/openai_model.yaml",
 )
-TYPED = """
-weather_typed:
-  environment_servers:
-    single_agent_turn:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: example_single_tool_call}
-      agent_server: {type: responses_api_agents, name: example_single_tool_call_session_agent}
-      resources_tool_transports: [direct_http]
-      cleanup_timeout_seconds: 30
-counter_typed:
-  environment_servers:
-    single_agent_turn:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: example_session_state_mgmt_resources_server}
-      agent_server: {type: responses_api_agents, name: example_single_tool_call_session_agent}
-      cleanup_timeout_seconds: 30
-"""
+_AGENT = "example_single_tool_call_session_agent"
+TYPED = typed_server("weather_typed", "example_single_tool_call", _AGENT) + typed_server(
+    "counter_typed", "example_session_state_mgmt_resources_server", _AGENT, transports=""
+)
 TOOLS: dict[str, Any] = {"increment_counter": {"count": 3}, "get_weather": {"city": "Oslo"}}
 
 
@@ -378,10 +367,8 @@ def _with_servers(wanted: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder, nemo_peer.mock_model(TOOLS) as model:
         workspace = nemo_peer.Workspace(Path(folder))
         (workspace.folder / "typed.yaml").write_text(TYPED)
-        overrides = [f"++policy_base_url={model.url}", "++policy_api_key=k", "++policy_model_name=mock"]
-        with nemo_peer.servers(
-            workspace, [*CONFIGS, str(workspace.folder / "typed.yaml")], overrides
-        ) as running:
+        configs = [*CONFIGS, str(workspace.folder / "typed.yaml")]
+        with nemo_peer.servers(workspace, configs, model.overrides) as running:
             for capture in wanted.values():
                 capture(running)
 

@@ -58,9 +58,8 @@ def test_pass_and_majority_metrics_are_those_of_nemo_gym(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.nemo_gym
 def test_metrics_agree_on_the_rollouts_that_nemo_gym_ships() -> None:
-    installed = next((nemo_peer.peer_python().parent.parent / "lib").glob("python*/site-packages"))
     cases: dict[str, dict[str, Any]] = {}
-    for path in sorted(installed.glob("resources_servers/*/data/example_rollouts.jsonl")):
+    for path in sorted(nemo_peer.installed().glob("resources_servers/*/data/example_rollouts.jsonl")):
         text = path.read_text()
         if not text.startswith("{"):  # a pointer to a large file that is elsewhere
             continue

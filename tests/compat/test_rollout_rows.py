@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from capture_nemo import ask
 from PIL import Image
+from scripted_models import Scripted
 
 from sensorium.envs import Action, Task, ToolEnv, tool
-from sensorium.llm.base import Completion, Usage
+from sensorium.llm.base import Usage
 from sensorium.llm.messages import ImageBlock
 from sensorium.policies.chat_agent import ChatAgent
 from sensorium.representations import ObservationPipeline, PipelineConfig
@@ -45,27 +46,14 @@ class Dot(ToolEnv):
         return "won"
 
 
-class Scripted:
-    """Looks, says something, wins."""
-
-    model = "scripted"
-
-    def __init__(self) -> None:
-        self.actions = [Action.call("look"), Action(text="A dot."), Action.call("win")]
-
-    async def complete(self, messages: Any, tools: Any = None, **sampling: Any) -> Completion:
-        message = self.actions.pop(0).message().model_copy(update={"extra": {"reasoning_content": "Hm."}})
-        return Completion(message=message, finish_reason="stop", usage=Usage(prompt_tokens=3))
-
-
 def row(drops: bool) -> dict[str, Any]:
     settings = {"context_management": {"drop_full_history": drops}}
     pipeline = ObservationPipeline(PipelineConfig().updated(settings))
     task = Task(id="t", env="dot", instruction="Look.")
-    trajectory = asyncio.run(
-        run_episode(ChatAgent(Scripted()), EnvSession(Dot(), pipeline, system="Play."), task)
-    )
-    return rollout_row(trajectory)
+    actions = (Action.call("look"), Action(text="A dot."), Action.call("win"))
+    said = {"usage": Usage(prompt_tokens=3), "extra": {"reasoning_content": "Hm."}, "finish": "stop"}
+    agent = ChatAgent(Scripted(*actions, **said))
+    return rollout_row(asyncio.run(run_episode(agent, EnvSession(Dot(), pipeline, system="Play."), task)))
 
 
 def test_requests_responses_and_whole_rows_are_valid() -> None:

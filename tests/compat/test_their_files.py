@@ -71,9 +71,8 @@ def test_input_rows_are_repeated_as_theirs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.nemo_gym
 def test_all_example_rows_that_they_ship_are_taken() -> None:
-    installed = next((nemo_peer.peer_python().parent.parent / "lib").glob("python*/site-packages"))
     refused = {}
-    files = sorted(installed.glob("resources_servers/*/data/example.jsonl"))
+    files = sorted(nemo_peer.installed().glob("resources_servers/*/data/example.jsonl"))
     for path in files:
         inputs = read_inputs(path)
         if inputs.problems:

@@ -9,7 +9,7 @@ from typing import Any
 
 import nemo_peer
 import pytest
-from compat_servers import lookup_rows, read_rows, serving, write_rows
+from compat_servers import lookup_rows, read_rows, serving, typed_server, write_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.nemo_gym]
 
@@ -40,14 +40,6 @@ lookup_session_agent:
       entrypoint: app.py
       model_server: {type: responses_api_models, name: policy_model}
       max_steps: 8
-lookup_typed:
-  environment_servers:
-    single_agent_turn:
-      entrypoint: app.py
-      resources_server: {type: resources_servers, name: lookup}
-      agent_server: {type: responses_api_agents, name: lookup_session_agent}
-      resources_tool_transports: [direct_http]
-      cleanup_timeout_seconds: 30
 """
 OUR_AGENTS = """
 policy_model:
@@ -78,17 +70,16 @@ def theirs(
     app.mkdir(parents=True)
     (app / "app.py").write_text("from sensorium.servers.nemo import main\n\nmain()\n")
     (app / "requirements.txt").write_text("sensorium\n")
-    (folder / "lookup.yaml").write_text(LOOKUP)
+    typed = typed_server("lookup_typed", "lookup", "lookup_session_agent")
+    (folder / "lookup.yaml").write_text(LOOKUP + typed)
     workspace = nemo_peer.Workspace(folder / "work", extra_root=folder / "root")
     workspace.give_interpreter("resources_servers", "lookup", Path(sys.prefix))
-    overrides = [f"++policy_base_url={model.url}", "++policy_api_key=k", "++policy_model_name=mock"]
-    with nemo_peer.servers(workspace, [*CONFIGS, str(folder / "lookup.yaml")], overrides) as running:
+    with nemo_peer.servers(workspace, [*CONFIGS, str(folder / "lookup.yaml")], model.overrides) as running:
         yield running
 
 
 def _shipped(name: str) -> Path:
-    installed = next((nemo_peer.peer_python().parent.parent / "lib").glob("python*/site-packages"))
-    return installed / "resources_servers" / name / "data" / "example.jsonl"
+    return nemo_peer.installed() / "resources_servers" / name / "data" / "example.jsonl"
 
 
 def _their_collector(theirs: nemo_peer.Running, *flags: str) -> None:

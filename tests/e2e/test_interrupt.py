@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from sensorium.trainers.checkpoint import latest_checkpoint
+from sensorium.trainers.tensor_files import latest_checkpoint
 
 SMALL = (
     "--env.visual_obs=[rgb]",

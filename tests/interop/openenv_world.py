@@ -198,6 +198,7 @@ async def client(url):
     told["http"] = [len(stepped["observation"]["results"]), http(f"/state?episode_id={id}")["step_count"]]
     told["closed"] = http("/close", {"episode_id": id})
     if key:
+        told["no_key"] = False
         try:
             await GenericEnvClient(base_url=url).connect()
         except ConnectionError as error:

@@ -7,6 +7,7 @@ import pytest
 
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
+from sensorium.observations.config import ReadConfig
 from sensorium.observations.read import read
 
 PLAIN = " 1.0   2.5  a\n10.0  -3.5  b\n 7.25   0.0  c\n"
@@ -120,8 +121,6 @@ def test_a_text_with_a_telling_name_is_read_alike() -> None:
 
 
 def test_a_long_file_is_sampled(tmp_path: Path) -> None:
-    from sensorium.observations.config import ReadConfig
-
     path = tmp_path / "long.dat"
     path.write_text("# i   square\n" + "".join(f"{i:8d}  {i * i:12d}\n" for i in range(5_000)))
     (part,) = read(path, config=ReadConfig(max_bytes=20_000)).parts

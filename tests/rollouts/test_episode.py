@@ -5,10 +5,10 @@ import json
 
 import pytest
 from PIL import Image
+from scripted_models import Scripted
 
 from sensorium.core import EpisodeStatus
 from sensorium.envs import Action, EpisodeError, Task, ToolCall, ToolEnv, find_env, tool
-from sensorium.llm.base import Completion
 from sensorium.llm.messages import ImageBlock, TextBlock
 from sensorium.policies.chat_agent import ChatAgent
 from sensorium.representations import ObservationPipeline, PipelineConfig
@@ -18,21 +18,6 @@ from sensorium.rollouts.episode import run_episode
 
 KEEPS = ObservationPipeline(PipelineConfig().updated({"context_management": {"drop_full_history": False}}))
 DROPS = ObservationPipeline()
-
-
-class Scripted:
-    """A chat model that plays a list of actions."""
-
-    model = "scripted"
-
-    def __init__(self, actions):
-        self.actions = list(actions)
-        self.prompts = []
-
-    async def complete(self, messages, tools=None, **sampling):
-        self.prompts.append(tuple(messages))
-        action = self.actions[len(self.prompts) - 1]
-        return Completion(message=action.message(), finish_reason="tool_calls")
 
 
 def lookup():
@@ -60,7 +45,7 @@ def solution(task):
 @pytest.mark.parametrize("pipeline", [DROPS, KEEPS])
 def test_a_model_that_knows_the_way_solves_the_task(pipeline):
     definition, config, task = lookup()
-    model = Scripted(solution(task))
+    model = Scripted(*solution(task))
     session = EnvSession(definition.make(config), pipeline, system=definition.system)
     done = asyncio.run(run_episode(ChatAgent(model), session, task, seed=1))
     assert done.verdict.status is EpisodeStatus.SUCCESS
@@ -234,7 +219,7 @@ def test_an_environment_that_hangs_or_raises_is_an_error_with_a_stage():
 
     async def run(env, **limits):
         trajectory = await run_episode(
-            ChatAgent(Scripted([])), EnvSession(env, KEEPS, EpisodeConfig(**limits)), TASK
+            ChatAgent(Scripted()), EnvSession(env, KEEPS, EpisodeConfig(**limits)), TASK
         )
         return trajectory.verdict
 

@@ -5,11 +5,12 @@ import json
 
 import pytest
 from PIL import Image
+from scripted_models import Scripted
 
 from sensorium.core import ConfigError
 from sensorium.envs import Action, Task, ToolCall, ToolEnv, find_env, tool
 from sensorium.envs.episode import Failure
-from sensorium.llm.base import Completion, Usage
+from sensorium.llm.base import Usage
 from sensorium.llm.messages import ImageBlock, TextBlock
 from sensorium.llm.responses import from_responses, responses
 from sensorium.policies.chat_agent import ChatAgent
@@ -61,22 +62,6 @@ class Dots(ToolEnv):
         """Win."""
         self.finish(points, looks=float(self.seen))
         return "won"
-
-
-class Scripted:
-    model = "scripted"
-
-    def __init__(self, *actions, usage=None, extra=None, finish="tool_calls"):
-        self.actions, self.usage, self.extra, self.finish = (
-            list(actions),
-            usage or Usage(),
-            extra or {},
-            finish,
-        )
-
-    async def complete(self, messages, tools=None, **sampling):
-        message = self.actions.pop(0).message().model_copy(update={"extra": self.extra})
-        return Completion(message=message, finish_reason=self.finish, usage=self.usage, model="m-1")
 
 
 LOOKS = (Action.call("look"), Action(text="Hm."), Action.call("look"), Action.call("win"))

@@ -30,7 +30,7 @@ def test_a_router_picks_by_what_names_the_session():
     assert [router.pick("/reset", nothing, b"") for _ in range(4)] == [0, 1, 2, 0]
     for worker in range(3):
         token = session_token(signer, worker, "s1")
-        cookie = Headers({"cookie": f"other=1; Lookup___x={token}"})
+        cookie = Headers({"cookie": f"other=1; odd/name=2; Lookup___x={token}"})
         assert router.pick("/step", cookie, b"") == worker
         assert router.pick("/mcp", Headers({"X-NeMo-Gym-Session-Token": token}), b"") == worker
         assert router.pick(f"/media/{worker}-abc.png", nothing, b"") == worker

@@ -35,6 +35,20 @@ TOOL_ARGUMENTS: dict[str, Any] = {
 """Tools that the mock model calls where it is offered one, with what."""
 
 
+def typed_server(name: str, resources: str, agent: str, *, transports: str = "direct_http") -> str:
+    """YAML of an environment server of NeMo Gym's that runs typed episodes."""
+    offered = f"resources_tool_transports: [{transports}]\n      " if transports else ""
+    return f"""
+{name}:
+  environment_servers:
+    single_agent_turn:
+      entrypoint: app.py
+      resources_server: {{type: resources_servers, name: {resources}}}
+      agent_server: {{type: responses_api_agents, name: {agent}}}
+      {offered}cleanup_timeout_seconds: 30
+"""
+
+
 def golden(name: str) -> Any:
     """A golden file; `capture_nemo` writes them."""
     return json.loads((GOLDEN / name).read_text())

@@ -1,15 +1,10 @@
 """Notebooks for the tests of their reader."""
 
-import base64
 from typing import Any
 
 from sensorium.observations.base import Part
 
-PNG = base64.b64encode(
-    base64.b64decode(
-        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    )
-).decode()
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def code(source: Any, outputs: Any = (), **more: Any) -> dict[str, Any]:

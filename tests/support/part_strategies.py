@@ -53,7 +53,6 @@ MODALITY_OF = {
 }
 """Kind -> usual modality; text for the others."""
 
-
 _PIECES = st.sampled_from(
     [
         "x = 1",

@@ -26,6 +26,23 @@ def _completion(text="", call=None):
     )
 
 
+class Scripted:
+    """Plays actions one after another, and keeps the prompts that it is asked with."""
+
+    model = "scripted"
+
+    def __init__(self, *actions, usage=None, extra=None, finish="tool_calls"):
+        self._actions, self._usage, self._extra, self._finish = iter(actions), usage, extra, finish
+        self.prompts = []
+
+    async def complete(self, messages, tools=None, **sampling):
+        self.prompts.append(tuple(messages))
+        message = next(self._actions).message().model_copy(update={"extra": self._extra or {}})
+        return Completion(
+            message=message, finish_reason=self._finish, usage=self._usage or Usage(), model="m-1"
+        )
+
+
 class LookupExpert:
     """Solves tasks of the look-up environment from the conversation alone."""
 

@@ -9,16 +9,15 @@ from cue_agents import ALL_SENSORS, SPACE_TIME, cue_config, cue_round
 from torch import Tensor
 
 from sensorium.core import ActionKind, CheckpointError
-from sensorium.trainers import checkpoint as checkpoints
 from sensorium.trainers.checkpoint import (
     checkpoint_path,
-    latest_checkpoint,
     load_learner,
     load_policy,
     save_checkpoint,
 )
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO
+from sensorium.trainers.tensor_files import latest_checkpoint, sha256
 
 pytestmark = pytest.mark.usefixtures("cue_backend")
 
@@ -135,7 +134,7 @@ def test_a_truncated_tensor_file_with_the_right_hash(saved: Path, tmp_path: Path
     content = (path / "model.safetensors").read_bytes()[:50]
     (path / "model.safetensors").write_bytes(content)
     state: dict[str, Any] = json.loads((path / "state.json").read_text())
-    state["sha256"]["model.safetensors"] = checkpoints._sha256(content)
+    state["sha256"]["model.safetensors"] = sha256(content)
     (path / "state.json").write_text(json.dumps(state))
     with pytest.raises(CheckpointError, match="is not a safetensors file"):
         load_policy(path, trained(rounds=0).policy)

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from sensorium.core import ActionKind, CheckpointError
 from sensorium.trainers import training as training_module
-from sensorium.trainers.checkpoint import latest_checkpoint, save_checkpoint
+from sensorium.trainers.checkpoint import save_checkpoint
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.run_directory import OnExisting, open_run
+from sensorium.trainers.tensor_files import latest_checkpoint
 from sensorium.trainers.training import Progress, Training
 
 pytestmark = pytest.mark.usefixtures("cue_backend")

@@ -53,6 +53,9 @@ def group_advantages(
         dr_grpo   R - mean                      Liu et al. 2025, arXiv:2503.20783, eq. 3
         rloo      n / (n - 1) (R - mean)        Ahmadian et al. 2024, arXiv:2402.14740, eq. 8
 
+    Those of ``dr_grpo``, spread on tokens and brought to zero mean and unit variance over the batch
+    (`algorithms.ppo.normalise_advantages`), are REINFORCE++ with baseline (Hu et al. 2025, arXiv:2501.03262).
+
     Args:
         rewards: One per row.
         groups: Any number that the rows of one task share, made from its id, never from its text: tasks of
@@ -75,21 +78,6 @@ def group_advantages(
             return better
         case "rloo":
             return better * size / (size - 1).clamp(min=1)
-
-
-def whitened(
-    advantages: Float[Tensor, "rows tokens"], mask: Bool[Tensor, "rows tokens"], *, eps: float = 1e-8
-) -> Float[Tensor, "rows tokens"]:
-    """Zero mean and unit (unbiased) variance over all valid tokens of the batch; 0 elsewhere.
-
-    Of ``dr_grpo`` advantages spread on tokens this is REINFORCE++ with baseline.
-
-    Source: Hu et al. 2025, arXiv:2501.03262, eq. 10.
-    """
-    count = mask.sum()
-    mean = torch.where(mask, advantages, 0.0).sum() / count.clamp(min=1)
-    variance = torch.where(mask, (advantages - mean) ** 2, 0.0).sum() / (count - 1).clamp(min=1)
-    return torch.where(mask, (advantages - mean) * (variance + eps).rsqrt(), 0.0)
 
 
 def no_signal(

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sensorium.algorithms.group_advantages import group_advantages, group_statistics
+from sensorium.algorithms.group_advantages import group_advantages
 
 
 class StepRows(NamedTuple):
@@ -58,7 +58,7 @@ def step_group_advantages(
     """Step-level GRPO: (r - mean) / (std + eps) over steps of one group; 0 in a group of one.
 
     Args:
-        rewards: Of the steps themselves, or their returns.
+        rewards: Of the steps themselves, their returns, or totals of episodes.
         groups: Steps with the same number are compared: of one task (`StepRows.task`), of one task and number
             of the step, or of one task and state (`pairs_as_groups`).
         mask: Steps that count.
@@ -96,31 +96,23 @@ def gigpo_advantages(
 
     Source: Feng et al. 2025, arXiv:2505.10978, eqs. 3, 6 and 8.
     """
-    _, first, episode = _episodes(rows.trajectory)
+    first, episode = _episodes(rows.trajectory)
     totals = torch.zeros(len(first), dtype=rows.rewards.dtype, device=rows.rewards.device)
     totals = totals.index_add_(0, episode, rows.rewards)
     if per_step_baseline:
-        values, groups = totals[episode], rows.task
+        better = step_group_advantages(totals[episode], rows.task, scale=scale, eps=eps)
     else:
-        values, groups = totals, rows.task[first]
-    mean, std, _ = group_statistics(values, groups, torch.ones_like(groups, dtype=torch.bool))
-    episodes_in_task = group_statistics(
-        totals, rows.task[first], torch.ones_like(first, dtype=torch.bool)
-    ).size
-    better = (values - mean) / (std + eps) if scale else values - mean
-    if not per_step_baseline:
-        better = better[episode]
-    better = torch.where(episodes_in_task[episode] > 1, better, 0.0)
-    returns = step_returns(rows, gamma)
+        better = step_group_advantages(totals, rows.task[first], scale=scale, eps=eps)[episode]
     same = pairs_as_groups(rows.task, states)
-    return better + step_weight * step_group_advantages(returns, same, scale=scale, eps=eps)
+    of_step = step_group_advantages(step_returns(rows, gamma), same, scale=scale, eps=eps)
+    return better + step_weight * of_step
 
 
 def _episodes(
     trajectory: Int[Tensor, " rows"],
-) -> tuple[Int[Tensor, " episodes"], Int[Tensor, " episodes"], Int[Tensor, " rows"]]:
-    """Numbers of the episodes, a row of each, and the place of every row's episode among them."""
+) -> tuple[Int[Tensor, " episodes"], Int[Tensor, " rows"]]:
+    """A row of each episode, and the place of every row's episode among them."""
     numbers, episode = torch.unique(trajectory, return_inverse=True)
     first = torch.empty(len(numbers), dtype=torch.long, device=trajectory.device)
     first[episode] = torch.arange(len(trajectory), device=trajectory.device)
-    return numbers, first, episode
+    return first, episode

@@ -97,8 +97,11 @@ def _print_totals(console: Console, profile: "Profile") -> None:
         lines.append(f"reward   {_interval(profile.reward, '.3f')}")
     if profile.success is not None:
         lines.append(f"success  {_interval(profile.success, '.1%')}")
-    passed = [(name, value) for name, value in profile.pass_at_k.items() if name.startswith("pass@")]
-    passed = [(name, value) for name, value in passed if "[" not in name]
+    passed = [
+        (name, value)
+        for name, value in profile.pass_at_k.items()
+        if name.startswith("pass@") and "[" not in name
+    ]
     for k, (name, value) in enumerate(passed, start=1):
         if k == len(passed) or k & (k - 1) == 0:  # powers of two, and the last
             lines.append(f"{name.partition('/')[0]:<8} {value:.1f}%")

@@ -150,6 +150,7 @@ def _inputs(args: argparse.Namespace, runner: "RowRunner") -> "Inputs":
         ConfigError: Rows cannot be run, and --skip-bad is not given.
     """
     from sensorium.rollouts.inputs import read_inputs
+    from sensorium.rollouts.task_rows import with_agent
 
     if args.input is None:
         from sensorium.cli.rollout_backend import task_inputs
@@ -160,9 +161,7 @@ def _inputs(args: argparse.Namespace, runner: "RowRunner") -> "Inputs":
         limit=args.limit,
         needs_agent=runner.needs_agent and args.agent is None,
         needs_request=runner.needs_request,
-        check=lambda row: runner.problem(
-            row if args.agent is None else {**row, "agent_ref": {"name": args.agent}}
-        ),
+        check=lambda row: runner.problem(row if args.agent is None else with_agent(row, args.agent)),
     )
     if not args.skip_bad:
         inputs.require_clean()

@@ -5,7 +5,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 from sensorium.core import ConfigError, parse_config
 from sensorium.core.config import parse_overrides
@@ -53,15 +52,14 @@ def task_inputs(args: argparse.Namespace) -> Inputs:
     if args.env is None:
         raise ConfigError("--input FILE is needed: tasks, one JSON object a line.")
     definition = find_env(args.env)
-    config = parse_config(definition.config_type, _settings(args).get("env", {}))
+    config = parse_config(definition.config_type, parse_overrides(args.overrides).get("env", {}))
     if args.split not in definition.splits:
         raise ConfigError(
             f"{args.env} has no split {args.split!r}. Expected one of: {', '.join(definition.splits)}."
         )
     tasks = definition.tasks(config, split=args.split, count=args.limit or _DEFAULT_TASKS)
     rows = [task_row(task) for task in tasks]
-    path = Path(os.devnull).parent / f"{args.env} {args.split}"
-    return Inputs(path, [(dumps(row).decode(), row) for row in rows], [])
+    return Inputs(Path(f"{args.env} {args.split}"), [(dumps(row).decode(), row) for row in rows], [])
 
 
 def _kind(args: argparse.Namespace) -> str:
@@ -77,10 +75,6 @@ def _kind(args: argparse.Namespace) -> str:
     if direct and (args.env is None or args.model_url is None or args.model is None):
         raise ConfigError("To run in this process say all of --env NAME --model-url URL --model NAME.")
     return "direct" if direct else "config" if args.config is not None else "http"
-
-
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    return parse_overrides(args.overrides)
 
 
 @contextlib.asynccontextmanager
@@ -116,7 +110,7 @@ async def _open_direct(args: argparse.Namespace) -> AsyncIterator[RowRunner]:
     from sensorium.rollouts.config import EpisodeConfig
     from sensorium.rollouts.runner import EpisodeRunner
 
-    settings = _settings(args)
+    settings = parse_overrides(args.overrides)
     definition = find_env(args.env)
     sections = {name: settings.pop(name, {}) for name in _IN_PROCESS_SECTIONS}
     endpoint = parse_config(

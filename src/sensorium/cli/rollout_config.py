@@ -15,7 +15,6 @@ from sensorium.rollouts.runner import EpisodeRunner
 
 if TYPE_CHECKING:
     from sensorium.servers.backends import Backend
-    from sensorium.servers.config import AgentServerConfig
     from sensorium.servers.layout import Instance, Layout
 
 
@@ -65,31 +64,28 @@ async def open_config(path: Path, agent: str | None) -> AsyncIterator[EpisodeRun
     from sensorium.envs.definition import find_env
     from sensorium.representations import ObservationPipeline
     from sensorium.servers.backends import build_backend
-    from sensorium.servers.config import AgentServerConfig, ResourcesConfig
+    from sensorium.servers.config import AgentServerConfig, ModelConfig, ResourcesConfig
     from sensorium.servers.layout import read_layout
-    from sensorium.servers.runtime import Runtime
 
     layout = read_layout(path)
     chosen = _agent_of(layout, agent)
-    settings = chosen.config
-    assert isinstance(settings, AgentServerConfig)
     resources = _part(layout, chosen, "resources_server")
-    config = resources.config
+    settings, config = chosen.config, resources.config
+    model = _part(layout, chosen, "model_server").config
+    assert isinstance(settings, AgentServerConfig)
     assert isinstance(config, ResourcesConfig)
+    assert isinstance(model, ModelConfig)
     definition = find_env(config.environment or resources.implementation)
-    plain = Runtime().environment_settings(definition, config.config)
     pipeline_config = config.pipeline
-    if (
-        pipeline_config.multimodal.image.encoding == "url"
-    ):  # addresses of pictures need a server that serves them
+    if pipeline_config.multimodal.image.encoding == "url":  # nobody serves pictures here
         pipeline_config = pipeline_config.updated({"multimodal": {"image": {"encoding": "base64"}}})
-    backend = build_backend(_part(layout, chosen, "model_server").config)  # type: ignore[arg-type]
+    backend = build_backend(model)
     await backend.start()
     try:
         with contextlib.closing(ObservationPipeline(pipeline_config)) as pipeline:
             yield EpisodeRunner(
                 definition,
-                parse_config(definition.config_type, plain),
+                parse_config(definition.config_type, config.config),
                 BackendModel(backend),
                 agent=settings.agent,
                 pipeline=pipeline,
@@ -125,8 +121,9 @@ def _agent_of(layout: "Layout", name: str | None) -> "Instance":
 
 def _part(layout: "Layout", agent: "Instance", field: str) -> "Instance":
     """The server of the file that an agent names."""
-    config: AgentServerConfig | Any = agent.config
-    reference = getattr(config, field)
+    from sensorium.servers.layout import references
+
+    reference = references(agent.config).get(field)
     if reference is None:
         raise ConfigError(f"The agent {agent.name} has no {field}, so it cannot run here.")
     if reference.name is None or reference.name in layout.elsewhere:

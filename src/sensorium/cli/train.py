@@ -4,8 +4,9 @@ import argparse
 import json
 import math
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sensorium.trainers.training import Progress as RunProgress
 
 DEFAULT_RUNS = Path("runs")
+TrainingT = TypeVar("TrainingT")
 
 EXAMPLES = """examples:
   sensorium train quickstart
@@ -56,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Resolve the configuration, train, evaluate, report."""
     import yaml
 
+    from sensorium.cli.train_language import Done, train_language
     from sensorium.trainers.language.config import LanguageRunConfig
     from sensorium.trainers.run_directory import OnExisting
 
@@ -65,22 +68,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     console = Console(stderr=True, quiet=args.json)
     if isinstance(config, LanguageRunConfig):
-        from sensorium.cli.train_language import train_language
-
         done = train_language(config, args.runs, OnExisting(args.on_existing), console)
-        if done is None:
-            print(f"interrupted · checkpoint saved · go on with: {_resume_command(args)}")
-            return 130
-        print(json.dumps(done.told) if args.json else done.closing_line)
-        return 0
-    summary, run_dir = run_training(config, args.runs, OnExisting(args.on_existing), console)
-    if summary is None:
+    else:
+        summary, run_dir = run_training(config, args.runs, OnExisting(args.on_existing), console)
+        done = None
+        if summary is not None:
+            told = summary.model_dump(mode="json") | {"run": str(run_dir)}
+            done = Done(told, closing_line(summary, run_dir))
+    if done is None:
         print(f"interrupted · checkpoint saved · go on with: {_resume_command(args)}")
         return 130
-    if args.json:
-        print(json.dumps(summary.model_dump(mode="json") | {"run": str(run_dir)}))
-    else:
-        print(closing_line(summary, run_dir))
+    print(json.dumps(done.told) if args.json else done.closing_line)
     return 0
 
 
@@ -115,19 +113,14 @@ def run_training(
     """
     from sensorium.analysis import RunDirectory
     from sensorium.evals import finish_run
-    from sensorium.trainers.run_directory import discard_unstarted, open_run
+    from sensorium.trainers.run_directory import open_run
     from sensorium.trainers.training import Training
 
     run_dir = open_run(config, runs, on_existing)
     if (run_dir / "summary.json").exists() and (run_dir / "report.html").exists():
         console.print(f"[bold]{run_dir}[/bold] is complete already")
         return RunDirectory(run_dir).summary(), run_dir
-    try:
-        training = Training(config, run_dir)
-    except BaseException:
-        discard_unstarted(run_dir)
-        raise
-    console.print(f"run [bold]{run_dir}[/bold]")
+    training = begun(lambda: Training(config, run_dir), run_dir, console)
     with training_bar(console) as bar:
         task = bar.add_task("train", total=config.algo.total_steps, completed=training.env_steps, note="")
         result = training.run(
@@ -139,6 +132,19 @@ def run_training(
         task = bar.add_task("evaluate", total=_num_evaluation_episodes(config), note="")
         summary = finish_run(run_dir, on_episode=lambda subset: bar.update(task, advance=1, note=subset))
     return summary, run_dir
+
+
+def begun(make: Callable[[], TrainingT], run_dir: Path, console: Console) -> TrainingT:
+    """What trains a run; a new directory of a run that cannot be begun is removed."""
+    from sensorium.trainers.run_directory import discard_unstarted
+
+    try:
+        training = make()
+    except BaseException:
+        discard_unstarted(run_dir)
+        raise
+    console.print(f"run [bold]{run_dir}[/bold]")
+    return training
 
 
 def closing_line(summary: "Summary", run_dir: Path) -> str:

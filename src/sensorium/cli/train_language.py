@@ -16,7 +16,7 @@ class Done(NamedTuple):
     """A run that came to its end."""
 
     told: dict[str, Any]
-    """`summary.json`, where the run is, and its report."""
+    """`summary.json`, and where the run and its report are."""
     closing_line: str
 
 
@@ -24,20 +24,15 @@ def train_language(
     config: "LanguageRunConfig", runs: Path, on_existing: "OnExisting", console: Console
 ) -> Done | None:
     """Train one run and report it; None when the user interrupted. A complete run is only reported again."""
-    from sensorium.cli.train import training_bar
+    from sensorium.cli.train import begun, training_bar
     from sensorium.trainers.language.grpo import GRPOTraining
-    from sensorium.trainers.run_directory import discard_unstarted, open_run
+    from sensorium.trainers.run_directory import open_run
 
     run_dir = open_run(config, runs, on_existing)
     if (run_dir / "summary.json").exists():
         console.print(f"[bold]{run_dir}[/bold] is complete already")
         return _done(run_dir)
-    try:
-        training = GRPOTraining(config, run_dir)
-    except BaseException:
-        discard_unstarted(run_dir)
-        raise
-    console.print(f"run [bold]{run_dir}[/bold]")
+    training = begun(lambda: GRPOTraining(config, run_dir), run_dir, console)
     with training_bar(console) as bar:
         task = bar.add_task("train", total=config.algo.total_updates, completed=training.update, note="")
         finished = training.run(

@@ -10,6 +10,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable
+from operator import is_
 from typing import Annotated, Any
 
 from pydantic import (
@@ -41,7 +42,7 @@ def to_json(value: Any) -> Any:
         return value if math.isfinite(value) else {_MARK: str(value)}
     if kind is list or kind is tuple:
         items = [to_json(item) for item in value]
-        is_same = all(map(_is, items, value))
+        is_same = all(map(is_, items, value))
         return value if is_same else kind(items)
     if kind is dict:
         return _mapping_to_json(value)
@@ -58,7 +59,7 @@ def from_json(value: Any) -> Any:
     """
     if isinstance(value, list | tuple):
         items = [from_json(item) for item in value]
-        return value if all(map(_is, items, value)) else type(value)(items)
+        return value if all(map(is_, items, value)) else type(value)(items)
     if not isinstance(value, dict):
         return value
     if _MARK in value:
@@ -95,16 +96,12 @@ def plain_problem(value: Any) -> str:
     return ""
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is other
-
-
 def _is_text(name: Any) -> bool:
     return type(name) is str
 
 
 def _is_same_mapping(found: dict[str, Any], value: dict[str, Any]) -> bool:
-    return all(map(_is, found, value)) and all(map(_is, found.values(), value.values()))
+    return all(map(is_, found, value)) and all(map(is_, found.values(), value.values()))
 
 
 def _mapping_to_json(value: dict[str, Any]) -> dict[str, Any]:

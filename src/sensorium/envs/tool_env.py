@@ -23,11 +23,7 @@ class ToolEnv(ABC):
 
             @tool()
             async def guess(self, number: int) -> str:
-                \"\"\"Guess the number.
-
-    Args:
-                    number: Between 1 and 10.
-                \"\"\"
+                \"\"\"Guess the number, between 1 and 10.\"\"\"
                 if number == self.number:
                     self.finish(1.0)
                     return "Right."

@@ -10,9 +10,10 @@ from sensorium.core import ConfigError, RunDirectoryError, unknown_name
 from sensorium.envs.embodied import MultiModalVectorEnv
 from sensorium.policies.embodied.inputs import sensor_inputs
 from sensorium.trainers.build import Agent, build_agent, build_env
-from sensorium.trainers.checkpoint import latest_checkpoint, load_policy
+from sensorium.trainers.checkpoint import load_policy
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.run_directory import read_config
+from sensorium.trainers.tensor_files import latest_checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

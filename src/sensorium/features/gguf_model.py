@@ -1,13 +1,13 @@
 """From a GGUF file, as llama.cpp reads it, to a folder that transformers loads in a second."""
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sensorium.core import FeatureError, boundary, require
+from sensorium.features.text_encoder import quiet_loading
 
 
 def convert_gguf(folder: Path) -> None:
@@ -34,7 +34,7 @@ def convert_gguf(folder: Path) -> None:
     transformers = require("transformers", extra="language", purpose=purpose)
     safetensors = require("safetensors.torch", extra="rl", purpose=purpose)
     where: dict[str, Any] = {"gguf_file": files[0].name, "local_files_only": True}
-    with boundary(FeatureError, f"transformers cannot read {files[0].name}"), _quiet():
+    with boundary(FeatureError, f"transformers cannot read {files[0].name}"), _quiet(transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(files[0].parent, **where)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             files[0].parent, dtype=torch.float32, **where
@@ -46,7 +46,7 @@ def convert_gguf(folder: Path) -> None:
         target = folder / "model.safetensors"
         safetensors.save_file(_untied(model), target, metadata={"format": "pt"})
     target.chmod(0o644)
-    for path in folder.iterdir():
+    for path in filter(Path.is_file, folder.rglob("*")):
         with path.open("rb") as file:
             os.fsync(file.fileno())
     files[0].unlink()
@@ -64,16 +64,13 @@ def _untied(model: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet(transformers: Any) -> Iterator[None]:
     """Without the progress bars and remarks of transformers."""
-    from transformers.utils import logging as remarks
-
-    level, has_bar = remarks.get_verbosity(), remarks.is_progress_bar_enabled()
-    remarks.set_verbosity(logging.ERROR)
-    remarks.disable_progress_bar()
+    logging = transformers.utils.logging
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
     try:
-        yield
+        with quiet_loading(transformers):
+            yield
     finally:
-        remarks.set_verbosity(level)
-        if has_bar:
-            remarks.enable_progress_bar()
+        logging.set_verbosity(level)

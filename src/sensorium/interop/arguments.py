@@ -14,13 +14,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def problem_of(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> str:
-    """What is wrong with arguments: missing, unknown, of another type, not in the list; empty if nothing.
+def problem_of(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any] | str) -> str:
+    """What is wrong with arguments: no object, missing, unknown, of another type, not in the list; or empty.
 
     Args:
         schema: JSON schema of an object; only its first level is looked at.
-        arguments: What was sent.
+        arguments: What was sent; text where it was no JSON object.
     """
+    if isinstance(arguments, str):
+        return f"the arguments are no JSON object: {arguments[:200]!r}"
     schema = schema or {}
     properties = schema.get("properties")
     properties = properties if isinstance(properties, Mapping) else {}

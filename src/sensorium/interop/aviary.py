@@ -126,12 +126,9 @@ class AviaryEnv:
     def _refusal(self, call: ToolCall) -> ToolResult | None:
         """An answer to what an Aviary tool would raise about: the model's mistake, and no accident."""
         schemas = {one["function"]["name"]: one["function"]["parameters"] for one in self._tools}
-        if isinstance(call.arguments, str):
-            said = f"the arguments are no JSON object: {call.arguments[:200]!r}"
-        elif call.name not in schemas:
+        if call.name not in schemas and not isinstance(call.arguments, str):
             return None
-        else:
-            said = problem_of(schemas[call.name], call.arguments)
+        said = problem_of(schemas.get(call.name), call.arguments)
         if not said:
             return None
         content = (TextBlock(text=f"{call.name}: {said}"),)

@@ -68,11 +68,8 @@ def build_aviary_app(config: AviaryServerConfig, runtime: Runtime | None = None)
     served = ServedTasks(config, runtime)
     access = build_access(config, config.environment)
 
-    async def start() -> None:
-        served.table.start()
-
     title = f"{served.definition.name} for Aviary: {served.definition.summary}"
-    app = build_app(title, config, access, starts=[start], stops=[served.table.shut])
+    app = build_app(title, config, access, starts=[served.table.start], stops=[served.table.shut])
     app.state.tasks = served
     routes = _Routes(served)
     add_post(app, "/start", routes.start, _Start)

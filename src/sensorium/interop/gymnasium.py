@@ -116,7 +116,6 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
             spaces["has_image"] = gymnasium.spaces.Discrete(2)
         self.observation_space = gymnasium.spaces.Dict(spaces)
         self.action_space = AnyText(2**20)
-        self.render_mode = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

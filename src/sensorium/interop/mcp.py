@@ -19,6 +19,7 @@ from sensorium.interop.mcp_connection import (
     McpServerConfig,
 )
 from sensorium.llm.messages import SOUND_FORMATS, AnyBlock, TextBlock, image_block, sound_block
+from sensorium.servers.runtime import Runtime
 
 __all__ = ["McpConnection", "McpEnv", "McpServerConfig", "McpToolsConfig", "WithMcpTools"]
 
@@ -188,14 +189,8 @@ class _Taken:
             metrics=last.info.metrics,
         )
         reward = sum(one.reward for one in self.asked)
-        over = self.asked[-1] if self.asked else None
-        return Step(
-            last.observation,
-            reward,
-            over is not None and over.terminated,
-            over is not None and over.truncated,
-            info,
-        )
+        asked = bool(self.asked)
+        return Step(last.observation, reward, asked and last.terminated, asked and last.truncated, info)
 
 
 class McpToolsConfig(Config):
@@ -318,7 +313,6 @@ def _runs(calls: Sequence[ToolCall], ours: Mapping[str, Any]) -> list[tuple[Tool
 
 def _inner(config: McpToolsConfig) -> tuple[EnvDefinition[Any], Any]:
     inner = find_env(config.environment)
-    settings = dict(config.config)
-    if config.unsafe_no_sandbox and "unsafe_no_sandbox" in inner.config_type.model_fields:
-        settings.setdefault("unsafe_no_sandbox", True)
+    runtime = Runtime(unsafe_no_sandbox=config.unsafe_no_sandbox)
+    settings = runtime.environment_settings(inner, config.config)
     return inner, parse_config(inner.config_type, settings)

@@ -187,16 +187,13 @@ class OpenEnvEnv:
         if call.name not in schemas:
             said = f"There is no tool {call.name!r}. Known: {', '.join(schemas)}."
             return _refused(call, said, "unknown_tool"), None
-        if isinstance(call.arguments, str):
-            said = f"{call.name}: the arguments are no JSON object: {call.arguments[:200]!r}"
-            return _refused(call, said, "invalid_arguments"), None
         if problem := problem_of(schemas[call.name], call.arguments):
             return _refused(call, f"{call.name}: {problem}", "invalid_arguments"), None
         data: Any = call.arguments
         if not self._is_act:
-            data = {"type": "call_tool", "tool_name": call.name, "arguments": call.arguments}
+            data = {"type": "call_tool", "tool_name": call.name, "arguments": data}
         elif self._wraps:
-            data = call.arguments[_WRAPPED]
+            data = data[_WRAPPED]
         try:
             answer = _answer(await connection.ask({"type": "step", "data": data}))
         except OpenEnvRefusedError as error:

@@ -28,10 +28,10 @@ from sensorium.interop.openenv_wire import (
 )
 from sensorium.interop.served import Play, ServedConfig, ServedTasks
 from sensorium.servers.errors import ServerError, error_response
-from sensorium.servers.guard import Buckets, read_json
+from sensorium.servers.guard import Buckets, check_key, check_rate, check_site, read_json
 from sensorium.servers.replies import json_bytes
 from sensorium.servers.runtime import Runtime
-from sensorium.servers.security import Access, build_access, host_name
+from sensorium.servers.security import Access, build_access
 from sensorium.servers.sessions import Hosted
 
 __all__ = ["OpenEnvServerConfig", "build_openenv_app", "serve_openenv"]
@@ -76,7 +76,7 @@ def build_openenv_app(config: OpenEnvServerConfig, runtime: Runtime | None = Non
     )
 
     async def start(app: web.Application) -> None:
-        served.table.start()
+        await served.table.start()
 
     async def stop(app: web.Application) -> None:
         await routes.hang_up()
@@ -236,7 +236,10 @@ def _guard(access: Access, config: ServedConfig) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _admit(request, access, buckets)
+            check_site(access, request.headers)
+            if request.path not in _OPEN_PATHS:
+                check_key(access, request.headers)
+            check_rate(buckets, request.remote or "")
             return await handler(request)
         except web.HTTPException as error:
             if error.status < 400:
@@ -248,24 +251,6 @@ def _guard(access: Access, config: ServedConfig) -> Any:
             return _failed(error)
 
     return guard
-
-
-def _admit(request: web.Request, access: Access, buckets: Buckets) -> None:
-    host = request.headers.get("Host", "")
-    if not access.admits_host(host):
-        said = f"This server is not called {host_name(host)[:100]!r}; add it to allowed_hosts if it is."
-        raise ServerError(421, "wrong_host", said)
-    origin = request.headers.get("Origin")
-    if origin is not None and not access.origins & {origin, "*"} and origin.partition("://")[2] != host:
-        raise ServerError(403, "wrong_origin", "Pages of other sites may not call this server.")
-    if request.path not in _OPEN_PATHS:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        bearer = token.strip() if scheme.lower() == "bearer" else None
-        if not access.admits_key(bearer, request.headers.get("X-API-Key")):
-            raise ServerError(401, "unauthorized", "Send the server's key as bearer token or X-API-Key.")
-    wait = buckets.take(request.remote or "", asyncio.get_running_loop().time())
-    if wait > 0.0:
-        raise ServerError(429, "rate_limit", "Too many requests.", {"Retry-After": f"{max(1, round(wait))}"})
 
 
 def _json(value: Any) -> web.Response:

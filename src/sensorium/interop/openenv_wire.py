@@ -10,7 +10,7 @@ from sensorium.envs.base import Action, ToolCall
 from sensorium.envs.episode import Opening, Turn
 from sensorium.interop.served import Play
 from sensorium.llm.messages import AnyBlock, Message
-from sensorium.servers.errors import ServerError, error_response
+from sensorium.servers.errors import ServerError, error_response, problems_text
 from sensorium.servers.guard import read_json
 from sensorium.servers.replies import as_text, shown_blocks
 from sensorium.servers.sessions import Hosted
@@ -156,8 +156,8 @@ def error_data(error: Exception) -> dict[str, Any]:
     """An error as OpenEnv's clients read it; of unexpected ones only a number is told, the rest is logged."""
     if isinstance(error, ValidationError):
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems[:5])
-        return {"message": f"Invalid message: {said}", "code": "VALIDATION_ERROR", "errors": problems}
+        said = f"Invalid message: {problems_text(problems)}"
+        return {"message": said, "code": "VALIDATION_ERROR", "errors": problems}
     known = {
         "invalid_json": "INVALID_JSON",
         "session_limit": "CAPACITY_REACHED",

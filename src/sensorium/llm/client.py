@@ -238,7 +238,7 @@ class OpenAIChatModel:
         if says_too_long(status, body):
             raise ContextLengthError(f"The prompt does not fit {self.model} at {self.address}: {said}")
         if status in _REPEATED or status >= 500:
-            raise _Retry(said, _retry_after_s(asked))
+            raise _Retry(said, retry_after_s(asked))
         hint = " Is the API key right?" if status in (401, 403) else ""
         kind = ModelError if hint else RequestRefusedError
         raise kind(f"{self.address} refused with {said}.{hint}")
@@ -299,7 +299,7 @@ def _status_name(status: int) -> str:
         return str(status)
 
 
-def _retry_after_s(value: str | None) -> float | None:
+def retry_after_s(value: str | None) -> float | None:
     """Seconds that a ``Retry-After`` header asks to wait (RFC 9110, 10.2.3): a number, or a date."""
     if value is None:
         return None

@@ -121,7 +121,6 @@ def _divided(body: list[str], separator: str, skipped: int, comment: str) -> Col
     if width < 2 or widths.count(width) < _SHARE * len(widths):
         return None
     first = rows[0]
-    names = _parsed([prepared(separator)(_HEADER_MARKS.sub("", comment))], separator)
     if len(first) == width - 1 and len(rows) > 1 and not any(map(_is_value, first)):
         # As R writes it: no name stands above the labels of the rows.
         return Columns(separator, skipped, width, ("", *first), True, rows[1:])
@@ -134,6 +133,7 @@ def _divided(body: list[str], separator: str, skipped: int, comment: str) -> Col
     )
     if has_header:
         return sample._replace(has_header=True)
+    names = _parsed([prepared(separator)(_HEADER_MARKS.sub("", comment))], separator)
     header = names[0] if names and len(names[0]) == width and not any(map(_is_value, names[0])) else ()
     return sample._replace(header=tuple(header), rows=rows)
 

@@ -86,12 +86,12 @@ class Conversation:
             sampling.pop("tool_choice", None)
         completion = await self._agent.model.complete(prompt, self._tools or None, **sampling)
         action = Action.from_message(completion.message)
-        self._messages = (*prompt, _remembered(completion.message, action))
+        self._messages = (*prompt, with_ids_of(action, completion.message))
         return Decision(action, prompt, completion)
 
 
-def _remembered(message: Message, action: Action) -> Message:
-    """The answer with the ids that its calls have been given, so that their results find them."""
+def with_ids_of(action: Action, message: Message) -> Message:
+    """An answer with the ids that the action has given its calls, so that their results find them."""
     calls = tuple(
         {**call, "id": known.id} for call, known in zip(message.tool_calls, action.calls, strict=True)
     )

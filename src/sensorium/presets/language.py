@@ -20,7 +20,7 @@ def grpo_toy() -> LanguageRunConfig:
 
 
 def grpo_tools() -> LanguageRunConfig:
-    """SmolLM2 with adapters learns to look facts up, calculate and answer with tools."""
+    """SmolLM2 with adapters is to look facts up, calculate and answer with tools; not run to its end yet."""
     return LanguageRunConfig().updated(
         {
             "env": "lookup",

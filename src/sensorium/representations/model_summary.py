@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sensorium.core.counted import counted
 from sensorium.features.extractors.numbered_lines import lines_of
 from sensorium.llm.base import TokenCounter
 from sensorium.llm.messages import TextBlock
@@ -118,8 +119,7 @@ def _line(sentence: Mapping[str, Any]) -> str:
 
 
 def _why(data: Mapping[str, Any], verified: int, count: int) -> str:
-    sentences = "sentence" if count == 1 else "sentences"
-    why = f"by {data['model']}, {verified} of {count} {sentences} verified"
+    why = f"by {data['model']}, {verified} of {counted(count, 'sentence')} verified"
     if data["num_read"] < data["num_lines"]:
         why += f", {data['num_read']:,} of {data['num_lines']:,} lines read by it"
     return why

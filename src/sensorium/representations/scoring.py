@@ -120,7 +120,8 @@ class Relevance:
     """
 
     def __init__(self, task: str, texts: Sequence[str] = (), *, errors: str = "") -> None:
-        self._begins = {word: _begin(word) for word in sorted(terms(task) | terms(errors))}
+        asked, failed = terms(task), terms(errors)
+        self._begins = {word: _begin(word) for word in sorted(asked | failed)}
         self._wanted = frozenset(self._begins)
         self._found = dict.fromkeys(texts, _NONE)
         """Text -> words of the task that it has."""
@@ -134,7 +135,7 @@ class Relevance:
         }
         self._groups = [
             (own, factor / sum(own.values()))
-            for words, factor in ((terms(task), 1.0), (terms(errors), ERROR_SHARE))
+            for words, factor in ((asked, 1.0), (failed, ERROR_SHARE))
             if (own := {word: idf for word, idf in self._idf.items() if word in words})
         ]
         self._shares: dict[frozenset[str], float] = {_NONE: 0.0}

@@ -54,12 +54,9 @@ _NO_METRICS = frozenset({"num_repeats", "token_usage_version"})
 def stripped(row: Row) -> dict[str, Any]:
     """A row without prompts and trajectories: all that metrics need of it."""
     made = {name: value for name, value in row.items() if name not in _HEAVY}
-    response = row.get(names.RESPONSE)
-    if isinstance(response, Mapping):
-        kept = {name: response[name] for name in _NOT_STRIPPED if response.get(name) is not None}
-        if kept:
-            made[names.RESPONSE] = kept
-    return made
+    response = names.section(row, names.RESPONSE)
+    kept = {name: response[name] for name in _NOT_STRIPPED if response.get(name) is not None}
+    return made | ({names.RESPONSE: kept} if kept else {})
 
 
 def by_task(rows: Sequence[Row]) -> list[list[Row]]:
@@ -103,11 +100,12 @@ def aggregate_metrics(rows: Sequence[Row], extra: Extra | None = None) -> dict[s
     columns = list(dict.fromkeys(name for row in numbers for name in row))
     repeats = _by_repeat(measured, numbers)
     agent = {**describe(columns_of(numbers, columns)), **across_repeats(repeats), **coverage}
+    tasks = by_task(measured)
     if extra is not None:
-        agent |= extra(by_task(measured))
+        agent |= extra(tasks)
     agent["num_repeats"] = len({row.get(names.ROLLOUT_INDEX, 0) for row in rows})
     return made | {
-        "group_level_metrics": [_group(group, columns) for group in by_task(measured)],
+        "group_level_metrics": [_group(group, columns) for group in tasks],
         "agent_metrics": agent,
         "key_metrics": {name: value for name, value in agent.items() if name.startswith("mean/")} | coverage,
         "repeat_level_metrics": repeats,
@@ -154,28 +152,24 @@ def _coverage(rows: Sequence[Row], measured: Sequence[Row]) -> dict[str, int]:
 def _group(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
     """Metrics of one task."""
     count = len(rows)
-    infos = sorted((_info(row) for row in rows), key=lambda info: int(info[names.ROLLOUT_INDEX]))
+    numbers = [numbers_of(row) for row in rows]
+    infos = [_identity(row) | own for row, own in zip(rows, numbers, strict=True)]
     return {
         names.TASK_INDEX: rows[0].get(names.TASK_INDEX, 0),
-        **describe(columns_of([numbers_of(row) for row in rows], columns)),
+        **describe(columns_of(numbers, columns)),
         "sample": {names.AGENT: {"name": "agent"}},
         "num_rollouts": count,
         "expected_num_rollouts": count,
         "missing_num_rollouts": 0,
         "reward_profile_completion_pct": 100.0,
-        "rollout_infos": infos,
+        "rollout_infos": sorted(infos, key=lambda info: int(info[names.ROLLOUT_INDEX])),
     }
 
 
-def _info(row: Row) -> dict[str, Any]:
-    """The numbers of one rollout."""
+def _identity(row: Row) -> dict[str, Any]:
+    """Which rollout a row is of."""
     task, rollout = row.get(names.TASK_INDEX, 0), row.get(names.ROLLOUT_INDEX, 0)
-    identity = {
-        "rollout_id": f"{task}:{rollout}",
-        names.TASK_INDEX: task,
-        names.ROLLOUT_INDEX: rollout,
-    }
-    return identity | numbers_of(row)
+    return {"rollout_id": f"{task}:{rollout}", names.TASK_INDEX: task, names.ROLLOUT_INDEX: rollout}
 
 
 def _by_repeat(rows: Sequence[Row], numbers: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:

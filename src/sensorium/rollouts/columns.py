@@ -13,9 +13,7 @@ Columns = dict[str, list[float]]
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
     """What of a row is measured: its top-level numbers and those of ``response.usage``; true counts as 1."""
-    response = row.get(names.RESPONSE)
-    usage = response.get("usage") if isinstance(response, Mapping) else None
-    merged = {**row, **(usage if isinstance(usage, Mapping) else {})}
+    merged = {**row, **names.section(names.section(row, names.RESPONSE), "usage")}
     return {
         name: int(value) if isinstance(value, bool) else value
         for name, value in merged.items()

@@ -92,6 +92,11 @@ def counts_as_attempt(kind: str) -> bool:
     return known is None or known.counts
 
 
+def known_stage(stage: object) -> Stage:
+    """The stage that a server says; that of the agent for a word that is none."""
+    return cast(Stage, stage) if stage in _STAGES else "agent"
+
+
 def failure_fields(failure: Failure | None) -> dict[str, Any]:
     """The fields that make a row a failed attempt; it must have no reward."""
     failure = failure or Failure(
@@ -114,12 +119,11 @@ def failure_of(row: Mapping[str, Any]) -> Failure | None:
     wire = row.get(names.FAILURE_CLASS)
     if wire is None:
         return None
-    stage = row.get(names.FAILURE_STAGE)
     said = row.get(names.FAILURE_MESSAGE) or row.get(names.FAILURE_REASON) or row.get("error") or ""
     kind = row.get(names.FAILURE_KIND)
     return Failure(
         kind=plain_kind(kind if isinstance(kind, str) and kind else str(wire)),
         reason=str(said)[:_MAX_REASON_CHARS],
-        stage=cast(Stage, stage) if stage in _STAGES else "agent",
+        stage=known_stage(row.get(names.FAILURE_STAGE)),
         terminal=bool(row.get(names.FAILURE_TERMINAL, False)),
     )

@@ -19,7 +19,7 @@ Group = tuple[str | None, str | None]
 """Environment server and agent."""
 
 
-async def write_metrics(files: RunFiles, runner: RowRunner | None = None) -> list[dict[str, Any]]:
+async def write_metrics(files: RunFiles, runner: RowRunner) -> list[dict[str, Any]]:
     """Compute the aggregate metrics of a run and write them.
 
     Args:
@@ -35,7 +35,7 @@ async def write_metrics(files: RunFiles, runner: RowRunner | None = None) -> lis
     entries = []
     for group, rows in groups.items():
         server = group[0]
-        theirs = await runner.aggregate(server or group[1], rows) if runner is not None else None
+        theirs = await runner.aggregate(server or group[1], rows)
         if theirs is None:
             theirs = aggregate_metrics(rows)
         entry: dict[str, Any] = {names.AGENT: {"name": labels[group]}}

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sensorium.core import ConfigError, ModelError, require
 from sensorium.envs.episode import EpisodeError, Failure, Stage
+from sensorium.llm.client import retry_after_s
 from sensorium.llm.replies import error_text
 from sensorium.rollouts import row_names as names
-from sensorium.rollouts.failures import failure_fields
+from sensorium.rollouts.failures import failure_fields, known_stage
 from sensorium.rollouts.jsonl import dumps, loads
 from sensorium.rollouts.routes import Route, Routes, read_routes
 from sensorium.rollouts.run_record import without_places
@@ -168,7 +169,7 @@ class HttpRunner:
             status, data, asked = await self._post(url, body, deadline - time.monotonic())
             if status != 429:
                 return status, data
-            wait_s = _seconds(asked)
+            wait_s = retry_after_s(asked)
             pause = min(_LONGEST_PAUSE_S, pause * 2) if wait_s is None else max(wait_s, _FIRST_PAUSE_S)
             if time.monotonic() + pause >= deadline:
                 return status, data
@@ -237,13 +238,6 @@ async def _body(response: "aiohttp.ClientResponse") -> bytes:
     return bytes(data)
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    try:
-        return max(0.0, float(retry_after)) if retry_after else None
-    except ValueError:  # a date
-        return None
-
-
 def _text(data: bytes) -> str:
     return error_text(data[:8000].decode("utf-8", "replace"))
 
@@ -269,11 +263,10 @@ def _from_episode(reply: Mapping[str, Any], server: str) -> dict[str, Any]:
     failure, result = reply.get("failure"), reply.get("result")
     identity = {names.TASK_ID: reply.get("task_id")}
     if isinstance(failure, Mapping):
-        stage = failure.get("stage")
         told = Failure(
             kind=str(failure.get("failure_kind") or "agent_run_error"),
             reason=str(failure.get("failure_reason") or "no reason given"),
-            stage=stage if stage in ("admission", "seed", "agent", "verification", "cleanup") else "agent",
+            stage=known_stage(failure.get("stage")),
             terminal=bool(failure.get("terminal", False)),
         )
         return identity | failure_fields(told)

@@ -35,7 +35,7 @@ _ENDINGS = {
 _TYPES = {ending: kind for kind, ending in _ENDINGS.items()}
 _SOUNDS = ("wav", "mp3", "flac", "ogg")
 _SCHEME = "media:"
-_REFERENCE = re.compile(r"media:([^/\\:\0]+)/([0-9a-f]{64})\.([a-z0-9]{2,4})")
+_REFERENCE = re.compile(r"media:(?!\.)([^/\\:\0]+)/([0-9a-f]{64})\.([a-z0-9]{2,4})")
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z0-9.+-]+);base64,")
 _MAX_DEPTH = 200
 _MAX_CACHED_CHARS = 64 * 1024 * 1024
@@ -143,7 +143,7 @@ class MediaReader:
         """What of the media of a row is missing, in words; contents are not read."""
         for reference in _references(row):
             match = _REFERENCE.fullmatch(reference)
-            if match is None or match[1].startswith("."):
+            if match is None:
                 yield f"{reference[:120]!r} is no reference; expected media:<folder>/<sha256>.<ending>"
             elif not self._path(match).is_file():
                 yield f"the file of {reference} is missing; expected {self._path(match)}"
@@ -155,7 +155,7 @@ class MediaReader:
             ConfigError: The file is missing, or is not what it was.
         """
         match = _REFERENCE.fullmatch(reference)
-        if match is None or match[1].startswith("."):
+        if match is None:
             raise ConfigError(
                 f"{reference[:120]!r} is no reference. Expected media:<folder>/<sha256>.<ending>."
             )

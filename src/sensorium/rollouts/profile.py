@@ -129,16 +129,12 @@ def profile_run(output: Path) -> Profile:
 
 
 def _rollout(row: Mapping[str, Any]) -> Rollout:
-    response, ours = row.get(names.RESPONSE), row.get(names.OURS)
-    usage = response.get("usage") if isinstance(response, Mapping) else None
-    usage = usage if isinstance(usage, Mapping) else {}
-    ours = ours if isinstance(ours, Mapping) else {}
+    ours, usage = names.section(row, names.OURS), names.section(names.section(row, names.RESPONSE), "usage")
     reward = _number(row.get(names.REWARD))
     success = _number(row.get("success"))
     if success is None and reward is not None:
         success = float(reward >= 1.0)
-    speed = row.get("ng_perf")
-    latency_ms = _number(speed.get("total_latency_ms")) if isinstance(speed, Mapping) else None
+    latency_ms = _number(names.section(row, "ng_perf").get("total_latency_ms"))
     read, written = _number(usage.get("input_tokens")), _number(usage.get("output_tokens"))
     steps, wall_s = _number(ours.get("num_steps")), _number(ours.get("wall_s"))
     return Rollout(
@@ -155,8 +151,7 @@ def _rollout(row: Mapping[str, Any]) -> Rollout:
 
 def _label(row: Mapping[str, Any]) -> str:
     """What people know a task by."""
-    ours, identity = row.get(names.OURS), row.get(names.MATERIALISED_TASK)
-    task = ours.get("task") if isinstance(ours, Mapping) else None
+    task, identity = names.section(row, names.OURS).get("task"), row.get(names.MATERIALISED_TASK)
     if isinstance(task, Mapping):
         task = task.get("id")
     if isinstance(identity, Mapping):

@@ -160,14 +160,14 @@ class LineReporter:
     def finished(self, reward: float | None) -> None:
         """See `Reporter.finished`."""
         self.tally.finish(reward)
-        self._maybe_print()
+        self._changed()
 
     def failed(self, failure: Failure, *, again: bool) -> None:
         """See `Reporter.failed`."""
         if not self.tally.kinds[failure.kind]:
             self.note(f"first {failure.kind} ({failure.stage}): {failure.reason}")
         self.tally.fail(failure, again)
-        self._maybe_print()
+        self._changed()
 
     def note(self, text: str) -> None:
         """See `Reporter.note`."""
@@ -177,18 +177,18 @@ class LineReporter:
         """See `Reporter.closed`."""
         self.note(self.tally.describe(is_over=True))
 
-    def _maybe_print(self) -> None:
+    def _changed(self) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._every_s
             self.note(self.tally.describe())
 
 
-class BarReporter:
+class BarReporter(LineReporter):
     """A bar with an ETA on a terminal."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        super().__init__()
         self._bar: Progress | None = None
         self._line: TaskID | None = None
 
@@ -197,39 +197,27 @@ class BarReporter:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        self.tally.begin(total, done)
+        super().begun(total, done)
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"))
         self._bar = Progress(*columns, console=Console(stderr=True), transient=False, refresh_per_second=4)
         self._line = self._bar.add_task("rollouts", total=total, completed=done, said="")
         self._bar.start()
-
-    def finished(self, reward: float | None) -> None:
-        """See `Reporter.finished`."""
-        self.tally.finish(reward)
-        self._update()
-
-    def failed(self, failure: Failure, *, again: bool) -> None:
-        """See `Reporter.failed`."""
-        if not self.tally.kinds[failure.kind]:
-            self.note(f"first {failure.kind} ({failure.stage}): {failure.reason}")
-        self.tally.fail(failure, again)
-        self._update()
 
     def note(self, text: str) -> None:
         """See `Reporter.note`."""
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(text, file=sys.stderr, flush=True)
+            super().note(text)
 
     def closed(self) -> None:
         """See `Reporter.closed`."""
         if self._bar is not None:
-            self._update()
+            self._changed()
             self._bar.stop()
             self._bar = None
 
-    def _update(self) -> None:
+    def _changed(self) -> None:
         if self._bar is None or self._line is None:
             return
         said = self.tally.describe().partition(" rollouts, ")[2]
@@ -245,6 +233,6 @@ class SilentReporter(LineReporter):
         return None
 
 
-def choose_reporter(stream: Stream, *, every_s: float = 10.0) -> LineReporter | BarReporter:
+def choose_reporter(stream: Stream, *, every_s: float = 10.0) -> LineReporter:
     """A bar for a terminal, else lines."""
     return BarReporter() if stream.isatty() else LineReporter(stream, every_s)

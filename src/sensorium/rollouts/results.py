@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from sensorium.core import Modality
 from sensorium.envs.base import ToolResult
 from sensorium.llm.base import TokenCounter, count_message
-from sensorium.llm.messages import AnyBlock, AudioBlock, ImageBlock, Message, TextBlock, text_message
+from sensorium.llm.messages import (
+    AnyBlock,
+    AudioBlock,
+    ImageBlock,
+    Message,
+    OtherBlock,
+    TextBlock,
+    text_message,
+)
 from sensorium.observations import Part, Source, read
 
 _IMPORTANCE = 3.0
@@ -85,17 +93,15 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     yield f"lines-{first}-{first + len(piece) - 1}", "".join(piece)
 
 
-def _source(block: AnyBlock) -> Source:
+def _source(block: ImageBlock | AudioBlock | OtherBlock) -> Source:
     match block:
-        case TextBlock(text=text):
-            return _text(text)
         case ImageBlock(url=url):
             picture = _embedded(url)
             return Source(picture, importance=_IMPORTANCE) if picture else _text(f"picture at {url}")
         case AudioBlock(data=data):
             return Source(base64.b64decode(data), modality=Modality.AUDIO, importance=_IMPORTANCE)
-        case _:
-            return Source(block.data, importance=_IMPORTANCE)
+        case OtherBlock(data=data):
+            return Source(data, importance=_IMPORTANCE)
 
 
 def _text(text: str) -> Source:

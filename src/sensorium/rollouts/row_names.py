@@ -60,14 +60,23 @@ class RowKey(NamedTuple):
         Raises:
             ConfigError: It has none, so it is no row of a run.
         """
-        task, rollout = row.get(TASK_INDEX), row.get(ROLLOUT_INDEX)
-        for name, value in ((TASK_INDEX, task), (ROLLOUT_INDEX, rollout)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ConfigError(
-                    f"A row has no {name} that is a whole number (found {value!r}), so it is no rollout. "
-                    "Is it a file of `sensorium rollout` or of NeMo Gym's collector?"
-                )
-        return cls(task, rollout)  # type: ignore[arg-type]
+        return cls(_index(row, TASK_INDEX), _index(row, ROLLOUT_INDEX))
+
+
+def _index(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(
+            f"A row has no {name} that is a whole number (found {value!r}), so it is no rollout. "
+            "Is it a file of `sensorium rollout` or of NeMo Gym's collector?"
+        )
+    return value
+
+
+def section(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object in a row; empty where there is none."""
+    found = row.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def is_failure(row: Mapping[str, Any]) -> bool:
@@ -82,6 +91,5 @@ def is_episode_request(row: Mapping[str, Any]) -> bool:
 
 def agent_name(row: Mapping[str, Any]) -> str | None:
     """Which agent a row asks for."""
-    agent = row.get(AGENT)
-    name = agent.get("name") if isinstance(agent, Mapping) else None
+    name = section(row, AGENT).get("name")
     return name if isinstance(name, str) and name else None

@@ -8,6 +8,7 @@ from sensorium.core import EpisodeStatus
 from sensorium.envs.base import Action
 from sensorium.llm.messages import Message
 from sensorium.llm.responses import responses, responses_tool
+from sensorium.policies.chat_agent import with_ids_of
 from sensorium.rollouts import row_names as names
 from sensorium.rollouts.failures import failure_fields
 from sensorium.rollouts.trajectory import Trajectory, TrajectoryStep
@@ -45,13 +46,10 @@ def rollout_row(
     """
     record = _Record(trajectory)
     given = dict(row or {})
-    params = given.get(names.PARAMS)
     tools = [row_tool(tool) for tool in trajectory.tools]
-    asked = dict(params) if isinstance(params, Mapping) else {}
     verdict = trajectory.verdict
-    ours = given.get(names.OURS)
     made: dict[str, Any] = {
-        names.PARAMS: {**asked, "input": record.input, "tools": tools},
+        names.PARAMS: {**names.section(given, names.PARAMS), "input": record.input, "tools": tools},
         names.RESPONSE: _response(trajectory, record, tools, model, created_at),
     }
     metrics = {
@@ -65,7 +63,8 @@ def rollout_row(
         made |= {names.REWARD: verdict.reward, **metrics}
         if verdict.reward_components:
             made[names.REWARD_COMPONENTS] = dict(verdict.reward_components)
-    made[names.OURS] = (dict(ours) if isinstance(ours, Mapping) else {}) | {
+    made[names.OURS] = {
+        **names.section(given, names.OURS),
         "format": FORMAT,
         "env": trajectory.task.env,
         "task": trajectory.task.id,
@@ -219,11 +218,7 @@ class _Record:
 
     def _completion(self, step: TrajectoryStep) -> None:
         said = step.completion.message
-        calls = tuple(
-            {**call, "id": known.id}
-            for call, known in zip(said.tool_calls, Action.from_message(said).calls, strict=True)
-        )
-        said = said.model_copy(update={"tool_calls": calls})
+        said = with_ids_of(Action.from_message(said), said)
         thoughts = said.extra.get("reasoning_content") or said.extra.get("reasoning")
         if isinstance(thoughts, str) and thoughts:
             summary = [{"type": "summary_text", "text": thoughts}]

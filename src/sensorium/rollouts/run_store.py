@@ -114,10 +114,7 @@ class RunStore:
         Raises:
             OSError: The disk is full.
         """
-        line = dumps(self._stamped(row, result))
-        if self.media is not None and may_hold_media(line):
-            line = dumps(self.media.stored(self._stamped(row, result)))
-        self._output.append(line)
+        self._output.append(self._line(self._stamped(row, result)))
         self.done.add(RowKey.of(row))
 
     def write_failure(self, row: Mapping[str, Any], failure: Failure, result: Mapping[str, Any]) -> None:
@@ -135,11 +132,7 @@ class RunStore:
         self.last_failure[key] = failure
         told = dict(result) if names.is_failure(result) else failure_fields(failure)
         told.pop(names.REWARD, None)
-        made = self._stamped(row, told)
-        line = dumps(made)
-        if self.media is not None and may_hold_media(line):
-            line = dumps(self.media.stored(made))
-        self._failures.append(line)
+        self._failures.append(self._line(self._stamped(row, told)))
         if counts_as_attempt(failure.kind):
             self.attempts[key] += 1
 
@@ -149,9 +142,8 @@ class RunStore:
         if key in self.done:
             return False
         failure = self.last_failure.get(key)
-        if failure is None or not counts_as_attempt(failure.kind):
-            return self.attempts[key] < max_attempts
-        return worth_retrying(failure) and self.attempts[key] < max_attempts
+        is_final = failure is not None and counts_as_attempt(failure.kind) and not worth_retrying(failure)
+        return not is_final and self.attempts[key] < max_attempts
 
     def forget_failures(self) -> None:
         """Give every rollout without a result a new quota of attempts, also where trying seemed of no use."""
@@ -175,6 +167,12 @@ class RunStore:
             self._failures.close()
         if self.files.failures.exists() and self.files.failures.stat().st_size == 0:
             self.files.failures.unlink()
+
+    def _line(self, made: Mapping[str, Any]) -> bytes:
+        line = dumps(made)
+        if self.media is not None and may_hold_media(line):
+            line = dumps(self.media.stored(made))
+        return line
 
     def _stamped(self, row: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
         stamps = {name: row[name] for name in _STAMPS if name in row}

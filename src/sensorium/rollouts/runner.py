@@ -185,9 +185,7 @@ class EpisodeRunner:
 
     def _asked(self, row: Mapping[str, Any]) -> AgentConfig:
         """How the model is asked: as the row says, else as is configured."""
-        params = row.get(names.PARAMS)
-        if not isinstance(params, Mapping):
-            return self._agent
+        params = names.section(row, names.PARAMS)
         said: dict[str, Any] = {
             ours: params[name] for name, ours in _SAMPLING.items() if params.get(name) is not None
         }

@@ -49,8 +49,7 @@ def task_row(
 
 def row_env(row: Mapping[str, Any]) -> str | None:
     """Which environment a row of ours is of."""
-    ours = row.get(names.OURS)
-    env = ours.get("env") if isinstance(ours, Mapping) else None
+    env = names.section(row, names.OURS).get("env")
     return env if isinstance(env, str) else None
 
 
@@ -69,8 +68,7 @@ def row_task(row: Mapping[str, Any], env: str, find: FindTask) -> Task:
     Raises:
         ConfigError: The task does not exist, or the row does not fit.
     """
-    ours = row.get(names.OURS)
-    ours = ours if isinstance(ours, Mapping) else {}
+    ours = names.section(row, names.OURS)
     named = ours.get("env")
     if isinstance(named, str) and named != env:
         raise ConfigError(f"the row is one of the environment {named!r}, not of {env!r}")
@@ -94,8 +92,7 @@ def row_task(row: Mapping[str, Any], env: str, find: FindTask) -> Task:
 
 def instruction_of(row: Mapping[str, Any]) -> str:
     """The last text that a user says in the request of a row."""
-    params = row.get(names.PARAMS)
-    asked = params.get("input") if isinstance(params, Mapping) else None
+    asked = names.section(row, names.PARAMS).get("input")
     if isinstance(asked, str):
         return asked
     for item in reversed(asked if isinstance(asked, list) else []):
@@ -116,8 +113,7 @@ def instruction_of(row: Mapping[str, Any]) -> str:
 
 def row_seed(row: Mapping[str, Any]) -> int | None:
     """The seed of a row: ours, else that in ``metadata.extra_body`` of its request."""
-    ours = row.get(names.OURS)
-    seed = ours.get("seed") if isinstance(ours, Mapping) else None
+    seed = names.section(row, names.OURS).get("seed")
     if seed is None:
         seed = extra_body(row).get("seed")
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
@@ -128,9 +124,7 @@ def extra_body(row: Mapping[str, Any]) -> dict[str, Any]:
 
     What cannot be read is taken for nothing.
     """
-    params = row.get(names.PARAMS)
-    metadata = params.get("metadata") if isinstance(params, Mapping) else None
-    text = metadata.get("extra_body") if isinstance(metadata, Mapping) else None
+    text = names.section(names.section(row, names.PARAMS), "metadata").get("extra_body")
     if not isinstance(text, str):
         return {}
     try:
@@ -142,15 +136,18 @@ def extra_body(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_seed(row: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """A row with a seed: under ``sensorium``, and in ``metadata.extra_body`` for NeMo Gym's engines."""
-    made = dict(row)
-    ours = row.get(names.OURS)
-    made[names.OURS] = {**(ours if isinstance(ours, Mapping) else {}), "seed": seed}
+    made = {**row, names.OURS: {**names.section(row, names.OURS), "seed": seed}}
     params = row.get(names.PARAMS)
     if isinstance(params, Mapping):
         metadata = params.get("metadata") or {}
         body = json.dumps({**extra_body(row), "seed": seed})
         made[names.PARAMS] = {**params, "metadata": {**metadata, "extra_body": body}}
     return made
+
+
+def with_agent(row: Mapping[str, Any], agent: str) -> dict[str, Any]:
+    """A row that this agent runs; one that names it already keeps what else it says of it."""
+    return dict(row) if names.agent_name(row) == agent else {**row, names.AGENT: {"name": agent}}
 
 
 class Repeats(NamedTuple):
@@ -220,6 +217,4 @@ def _overridden(row: Mapping[str, Any], repeats: Repeats) -> dict[str, Any]:
     params = row.get(names.PARAMS)
     if repeats.sampling and isinstance(params, Mapping):
         made[names.PARAMS] = {**params, **repeats.sampling}
-    if repeats.agent is not None and names.agent_name(row) != repeats.agent:
-        made[names.AGENT] = {"name": repeats.agent}
-    return made
+    return made if repeats.agent is None else with_agent(made, repeats.agent)

@@ -32,10 +32,10 @@ from sensorium.servers.attendance import while_attended
 from sensorium.servers.config import AgentServerConfig
 from sensorium.servers.errors import ServerError
 from sensorium.servers.foreign import GymnasiumEpisode, ToolEpisode, check_prompt
-from sensorium.servers.http import HttpClient
+from sensorium.servers.http import HttpClient, TransportError
 from sensorium.servers.metrics import aggregate, aggregate_at
 from sensorium.servers.model_client import ServedModel
-from sensorium.servers.references import Address, ProtocolFinder, TransportError, resolve
+from sensorium.servers.references import Address, ProtocolFinder, resolve
 from sensorium.servers.remote import RemoteEpisode
 from sensorium.servers.replies import json_response
 from sensorium.servers.runtime import Runtime
@@ -214,9 +214,6 @@ def build_agent_app(config: AgentServerConfig, name: str, runtime: Runtime | Non
     host = AgentHost(config, name, runtime)
     sessions = AgentSessions(host)
 
-    async def start() -> None:
-        sessions.table.start()
-
     async def stop() -> None:
         await sessions.table.shut()
         await host.http.close()
@@ -226,7 +223,7 @@ def build_agent_app(config: AgentServerConfig, name: str, runtime: Runtime | Non
         config,
         access,
         middleware=[sessions.cookies],
-        starts=[start],
+        starts=[sessions.table.start],
         stops=[stop],
         request_timeout_s=_WAITS * config.episode_timeout_s,
     )

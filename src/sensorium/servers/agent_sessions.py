@@ -8,8 +8,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 
+from sensorium.core import EpisodeStatus
 from sensorium.envs.base import Task
-from sensorium.envs.episode import EpisodeError
+from sensorium.envs.episode import EpisodeError, Verdict
 from sensorium.rollouts.row_names import PARAMS, RESPONSE
 from sensorium.rollouts.rows import rollout_row
 from sensorium.rollouts.task_rows import instruction_of
@@ -151,11 +152,8 @@ class _LoopOnly(ToolEpisode):
 
     seeded = True
 
-    async def verdict(self, answer: str = "") -> Any:
+    async def verdict(self, answer: str = "") -> Verdict:
         """Nothing is judged here."""
-        from sensorium.core import EpisodeStatus
-        from sensorium.envs.episode import Verdict
-
         return Verdict(status=EpisodeStatus.FAILURE, reward=0.0)
 
 

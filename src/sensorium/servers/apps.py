@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sensorium.servers.config import ServerConfig
-from sensorium.servers.errors import ServerError, error_response
+from sensorium.servers.errors import ServerError, error_response, problems_text
 from sensorium.servers.guard import OPEN_PATHS, ErrorReplies, Guard
 from sensorium.servers.replies import json_response
 from sensorium.servers.security import Access
@@ -121,5 +121,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
-    return error_response(ServerError(422, "invalid_request", "; ".join(lines)))
+    return error_response(ServerError(422, "invalid_request", problems_text(error.errors())))

@@ -12,7 +12,7 @@ from sensorium.core import ConfigError, ModelError
 from sensorium.llm.base import ChatModel, Completion, ContextLengthError
 from sensorium.llm.messages import Message
 from sensorium.llm.replies import error_text, says_too_long
-from sensorium.servers.config import CustomModelConfig, LocalModelConfig, OpenAIModelConfig
+from sensorium.servers.config import CustomModelConfig, LocalModelConfig, ModelConfig, OpenAIModelConfig
 from sensorium.servers.errors import ServerError
 from sensorium.servers.http import HttpClient, Reply, TransportError
 from sensorium.servers.security import read_secret
@@ -174,7 +174,7 @@ class ModelBackend:
                 await done
 
 
-def build_backend(config: OpenAIModelConfig | LocalModelConfig | CustomModelConfig) -> Backend:
+def build_backend(config: ModelConfig) -> Backend:
     """The backend that a config asks for.
 
     Raises:

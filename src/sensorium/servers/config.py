@@ -1,6 +1,6 @@
 """Settings of the servers; every limit is finite by default."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -10,7 +10,8 @@ from sensorium.policies.chat_agent import AgentConfig
 from sensorium.representations import PipelineConfig
 from sensorium.rollouts.config import EpisodeConfig
 
-KINDS = ("resources_servers", "responses_api_models", "responses_api_agents", "environment_servers")
+Kind = Literal["resources_servers", "responses_api_models", "responses_api_agents", "environment_servers"]
+KINDS: tuple[str, ...] = get_args(Kind)
 """The four kinds of servers, as NeMo Gym names them."""
 
 
@@ -59,7 +60,7 @@ class ServerConfig(Config):
     allowed_agents: tuple[str, ...] | None = None
     """NeMo Gym's; not used here."""
     datasets: tuple[dict[str, Any], ...] = ()
-    """NeMo Gym's list of files with tasks; read by ``sensorium rollout``."""
+    """NeMo Gym's; not used here."""
 
 
 class SessionLimits(Config):
@@ -113,10 +114,7 @@ class ResourcesConfig(ServerConfig, PipelineConfig):
 class Reference(Config):
     """Names another server."""
 
-    type: (
-        Literal["resources_servers", "responses_api_models", "responses_api_agents", "environment_servers"]
-        | None
-    ) = None
+    type: Kind | None = None
     name: str | None = None
     """An instance of the same file."""
     url: str | None = Field(default=None, pattern=r"^https?://\S+$")
@@ -227,11 +225,13 @@ class AgentServerConfig(ServerConfig):
 
 
 class EnvironmentServerConfig(ServerConfig):
-    """Owns episodes: admits, runs and cleans up; needs an agent, or a resources server and a model."""
+    """Owns episodes: admits them, and has an agent run them."""
 
     agent_server: Reference
     resources_server: Reference | None = None
+    """NeMo Gym's; not used here: the agent names its own."""
     model_server: Reference | None = None
+    """As `resources_server`."""
     max_concurrent_episodes: int = Field(default=256, ge=1)
     queue_timeout_seconds: float = Field(default=600.0, gt=0.0)
     """Waiting for a place."""

@@ -2,26 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sensorium.core import ModelError
 from sensorium.llm.messages import Message, chat
 from sensorium.llm.replies import read_completion
 from sensorium.servers.errors import ServerError
-from sensorium.servers.foreign import chat_tools, row_messages
+from sensorium.servers.foreign import chat_tools, check_prompt
 from sensorium.servers.items import TOKEN_KEYS, finished_items, response_object
 
-_SAME = (
-    "temperature",
-    "top_p",
-    "parallel_tool_calls",
-    "seed",
-    "stop",
-    "user",
-    "service_tier",
-    "frequency_penalty",
-)
 _UNSUPPORTED = ("previous_response_id", "conversation", "prompt", "background")
 _NOT_PASSED = frozenset(
     {
@@ -63,10 +53,7 @@ def chat_request(params: Mapping[str, Any], *, token_ids: bool = False) -> dict[
     for name in _UNSUPPORTED:
         if params.get(name) not in (None, False):
             raise ServerError(400, "unsupported", f"{name} is not supported: send the whole conversation.")
-    try:
-        messages = row_messages(params)
-    except (ModelError, ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ServerError(400, "invalid_request", f"The input cannot be read: {error}"[:500]) from error
+    messages = check_prompt(params, status=400)
     if not messages:
         raise ServerError(400, "invalid_request", "The input is empty.")
     body = {k: v for k, v in params.items() if k not in _NOT_PASSED and v is not None}
@@ -191,9 +178,3 @@ def _extra_body(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ServerError(400, "invalid_request", "metadata.extra_body is no JSON object in text.")
     return {key: value for key, value in body.items() if key not in ("messages", "tools", "model", "stream")}
-
-
-def tools_of(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Tools of a chat request."""
-    tools = body.get("tools")
-    return tools if isinstance(tools, list) else ()

@@ -14,7 +14,6 @@ from sensorium.rollouts.row_names import (
     FAILURE_CLASS,
     FAILURE_KIND,
     FAILURE_REASON,
-    FAILURE_STAGE,
     MASK,
     PARAMS,
     ROLLOUT_ID,
@@ -194,6 +193,3 @@ def build_environment_app(
 
 def _failed(kind: str, reason: str, stage: Stage) -> EpisodeError:
     return EpisodeError(Failure(kind=kind, reason=reason, stage=stage))
-
-
-__all__ = ["FAILURE_STAGE", "EnvironmentHost", "build_environment_app", "failure_body", "materialised_row"]

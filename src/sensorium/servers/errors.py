@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -13,6 +13,7 @@ from sensorium.envs.episode import EpisodeError, Failure
 from sensorium.llm.base import ContextLengthError, RequestRefusedError
 
 _log = logging.getLogger(__name__)
+_MAX_PROBLEMS = 5
 _STATUS = {
     "session_conflict": 409,
     "session_lost": 409,
@@ -51,6 +52,13 @@ class ServerError(SensoriumError):
 
     def __str__(self) -> str:
         return self.message
+
+
+def problems_text(problems: Sequence[Any]) -> str:
+    """What does not fit in a body, of pydantic's list of errors: where and why, not what was found."""
+    lines = [f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in problems[:_MAX_PROBLEMS]]
+    more = len(problems) - _MAX_PROBLEMS
+    return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
 
 
 def error_body(kind: str, message: str, **more: Any) -> bytes:

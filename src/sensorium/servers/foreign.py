@@ -238,16 +238,16 @@ def row_messages(params: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def check_prompt(params: Mapping[str, Any]) -> None:
-    """Whether a request has a prompt that can be read.
+def check_prompt(params: Mapping[str, Any], status: int = 422) -> tuple[Message, ...]:
+    """The prompt of a request that anybody may have sent, as `row_messages` reads it.
 
     Raises:
-        ServerError: It has none (422).
+        ServerError: It cannot be read (`status`).
     """
     try:
-        row_messages(params)
+        return row_messages(params)
     except (ModelError, ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ServerError(422, "invalid_request", f"The input cannot be read: {error}"[:500]) from error
+        raise ServerError(status, "invalid_request", f"The input cannot be read: {error}"[:500]) from error
 
 
 def chat_tools(tools: Any) -> list[dict[str, Any]]:

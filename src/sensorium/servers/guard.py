@@ -4,8 +4,8 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 from starlette.datastructures import Headers, MutableHeaders
@@ -100,42 +100,62 @@ class Guard:
             path = scope["path"][found.end() :]
             scope["path"], scope["raw_path"] = path, path.encode()
         headers = Headers(scope=scope)
-        self._check_origin(scope, headers)
-        self._check_key(scope["path"], headers)
+        address = (scope.get("client") or ("testclient", 0))[0]
+        check_site(self._access, headers, over_socket=address != "testclient")  # that of Starlette's client
+        if scope["path"] not in OPEN_PATHS and not scope["path"].startswith(self._open):
+            check_key(self._access, headers)
         if self._in_flight > self._limits.max_in_flight:
             raise ServerError(503, "overloaded", "Too many requests are under way.", {"Retry-After": "1"})
-        wait = self._buckets.take((scope.get("client") or ("", 0))[0], time.monotonic())
-        if wait > 0.0:
-            raise ServerError(
-                429, "rate_limit", "Too many requests.", {"Retry-After": f"{max(1, round(wait))}"}
-            )
+        check_rate(self._buckets, address)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._max_bytes:
             raise _too_large(self._max_bytes)
 
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Pages in a browser may not call, neither as another site nor under a name that was rebound."""
-        host = headers.get("host", "")
-        over_socket = (scope.get("client") or ("testclient",))[
-            0
-        ] != "testclient"  # of Starlette's test client
-        if over_socket and not self._access.admits_host(host):
-            said = f"This server is not called {host_name(host)[:100]!r}; add it to allowed_hosts if it is."
-            raise ServerError(421, "wrong_host", said)
-        origin = headers.get("origin")
-        if origin is None or origin in self._access.origins or "*" in self._access.origins:
-            return
-        if urlsplit(origin).netloc.lower() != host.lower():
-            raise ServerError(403, "wrong_origin", "Pages of other sites may not call this server.")
 
-    def _check_key(self, path: str, headers: Headers) -> None:
-        if path in OPEN_PATHS or any(path.startswith(one) for one in self._open):
-            return
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        bearer = token.strip() if scheme.lower() == "bearer" else None
-        if not self._access.admits_key(bearer, headers.get("x-api-key")):
-            said = "Send the server's key as bearer token or X-API-Key."
-            raise ServerError(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
+def check_site(access: Access, headers: Mapping[str, str], *, over_socket: bool = True) -> None:
+    """Pages in a browser may not call, neither as another site nor under a name that was rebound.
+
+    Args:
+        access: Who may call.
+        headers: Of the request, found whatever their case.
+        over_socket: Whether it came over a network, where its Host header counts.
+
+    Raises:
+        ServerError: The server is not called so (421), or the page is of another site (403).
+    """
+    host = headers.get("host", "")
+    if over_socket and not access.admits_host(host):
+        said = f"This server is not called {host_name(host)[:100]!r}; add it to allowed_hosts if it is."
+        raise ServerError(421, "wrong_host", said)
+    origin = headers.get("origin")
+    if origin is None or access.origins & {origin, "*"}:
+        return
+    if origin.partition("://")[2].lower() != host.lower():
+        raise ServerError(403, "wrong_origin", "Pages of other sites may not call this server.")
+
+
+def check_key(access: Access, headers: Mapping[str, str]) -> None:
+    """Whether a request has the key.
+
+    Raises:
+        ServerError: It has not (401).
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    if not access.admits_key(bearer, headers.get("x-api-key")):
+        said = "Send the server's key as bearer token or X-API-Key."
+        raise ServerError(401, "unauthorized", said, {"WWW-Authenticate": "Bearer"})
+
+
+def check_rate(buckets: Buckets, address: str) -> None:
+    """Count a request.
+
+    Raises:
+        ServerError: The address sent too many (429).
+    """
+    wait = buckets.take(address, time.monotonic())
+    if wait > 0.0:
+        raise ServerError(429, "rate_limit", "Too many requests.", {"Retry-After": f"{max(1, round(wait))}"})
 
 
 class _Limited:
@@ -206,7 +226,6 @@ def read_json(body: bytes) -> Any:
     if not body.strip():
         return None
     try:
-        value = from_json(body, allow_inf_nan=False)
+        return from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise ServerError(400, "invalid_json", f"The body is not valid JSON: {error}.") from error
-    return value

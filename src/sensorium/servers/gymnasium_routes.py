@@ -1,5 +1,6 @@
 """Episodes by reset and step: text for any client, everything for our own."""
 
+import asyncio
 from typing import Any
 
 from fastapi import FastAPI
@@ -105,8 +106,6 @@ class _Routes:
             raise ServerError(
                 422, "invalid_request", f"There is no such split. Known: {', '.join(definition.splits)}."
             )
-        import asyncio
-
         found = await asyncio.to_thread(
             definition.tasks, self._host.env_config, split=split, count=count, seed=seed
         )

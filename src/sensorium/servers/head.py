@@ -1,8 +1,7 @@
 """The head server: tells clients of NeMo Gym which servers there are, and where."""
 
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,13 +24,12 @@ class Entry(NamedTuple):
     pid: int
 
 
-def build_head_app(config: HeadConfig, entries: Sequence[Entry], elsewhere: Mapping[str, str]) -> FastAPI:
+def build_head_app(config: HeadConfig, entries: Sequence[Entry]) -> FastAPI:
     """The app of the head server.
 
     Args:
         config: Where it listens.
         entries: The servers.
-        elsewhere: Servers that run elsewhere -> where they are.
 
     Raises:
         ConfigError: The address needs a key.
@@ -83,8 +81,3 @@ def _described(entry: Entry, began: float) -> dict[str, Any]:
         "start_time": began,
         "uptime_seconds": time.time() - began,
     }
-
-
-def own_pid() -> int:
-    """Of this process."""
-    return os.getpid()

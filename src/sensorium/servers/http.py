@@ -5,14 +5,15 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
 from sensorium.core import require
 from sensorium.envs.episode import EpisodeError, Failure, Stage
+from sensorium.llm.client import retry_after_s
 from sensorium.llm.replies import error_text
+from sensorium.rollouts.failures import known_stage
 from sensorium.servers.replies import json_bytes
 
 if TYPE_CHECKING:
@@ -44,16 +45,13 @@ class Reply:
         """
         try:
             return from_json(self.body)
-        except ValueError:
+        except ValueError:  # stricter: no half of a surrogate pair, no deep nesting
             return json.loads(self.body)
 
     @property
     def retry_after_s(self) -> float | None:
         """Seconds that the server asks to wait."""
-        try:
-            return max(0.0, float(self.headers.get("Retry-After", "")))
-        except ValueError:
-            return None
+        return retry_after_s(self.headers.get("Retry-After"))
 
 
 class TransportError(Exception):
@@ -202,7 +200,7 @@ def failure_of_reply(reply: Reply, stage: Stage, what: str) -> EpisodeError:
     try:
         error = reply.json()["error"]
         kind, terminal = str(error["kind"]), bool(error.get("terminal", terminal))
-        stage = error.get("stage", stage)
+        stage = known_stage(error.get("stage", stage))
     except (ValueError, KeyError, TypeError):
         kind = "agent_request_failed" if reply.status in (429, 502, 503, 504) else "agent_run_error"
     reason = f"{what} answered {reply.status}: {error_text(reply.text)}"
@@ -210,9 +208,6 @@ def failure_of_reply(reply: Reply, stage: Stage, what: str) -> EpisodeError:
 
 
 def _cookies(headers: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for header in headers:
-        cookie: SimpleCookie = SimpleCookie()
-        cookie.load(header)
-        found |= {name: morsel.coded_value for name, morsel in cookie.items()}
-    return found
+    """Name -> value as it was sent (RFC 6265, 5.2)."""
+    pairs = (header.partition(";")[0].partition("=") for header in headers)
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sensorium.llm.base import Completion
 from sensorium.llm.messages import Message
 from sensorium.llm.responses import responses
 from sensorium.rollouts.rows import CUT, finished_item, row_tool
@@ -54,19 +53,4 @@ def response_object(
         "tool_choice": "auto",
         "tools": [row_tool(tool) for tool in tools],
         "usage": dict(usage) if usage is not None else None,
-    }
-
-
-def response_usage(completion: Completion) -> dict[str, Any] | None:
-    """Tokens of one answer; None where the endpoint did not count them."""
-    read, written = completion.usage.prompt_tokens, completion.usage.completion_tokens
-    if read is None and written is None:
-        return None
-    read, written = read or 0, written or 0
-    return {
-        "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": written,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": read + written,
     }

@@ -18,6 +18,7 @@ from sensorium.servers.config import ResourcesConfig
 from sensorium.servers.head import Entry, build_head_app
 from sensorium.servers.layout import Instance, Layout
 from sensorium.servers.processes import Child, ChildPlan, Part, keep_running
+from sensorium.servers.routing import Router, build_router_app
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.security import Signer
 from sensorium.servers.serving import Served, bind, serve, stop_on_signals, url_of
@@ -111,9 +112,7 @@ class _Launch:
         await asyncio.gather(*(child.ready() for child in self._children))
         if self._head is not None:
             config = self._layout.head.model_copy(update={"port": self._head.getsockname()[1]})
-            served.append(
-                Served("head", build_head_app(config, self._entries, self._layout.elsewhere), self._head)
-            )
+            served.append(Served("head", build_head_app(config, self._entries), self._head))
         return served
 
     def announce(self, say: Callable[[str], None], seconds: float) -> None:
@@ -147,8 +146,6 @@ class _Launch:
             listener.close()
 
     def _routed(self, instance: Instance) -> Any:
-        from sensorium.servers.routing import Router, build_router_app
-
         assert isinstance(instance.config, ResourcesConfig)
         urls = []
         for number in range(instance.config.num_workers):

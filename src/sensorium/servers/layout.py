@@ -35,6 +35,17 @@ MODEL_KINDS: dict[str, type[ServerConfig]] = {
 }
 AGENT_KINDS = ("chat_agent", "simple_agent", "gymnasium_agent", "aviary_agent")
 ENVIRONMENT_KINDS = ("episode", "legacy_agent", "single_agent_turn", "single_agent_turn_legacy")
+_IMPLEMENTATIONS: dict[str, Mapping[str, type[ServerConfig]]] = {
+    "responses_api_models": MODEL_KINDS,
+    "responses_api_agents": dict.fromkeys(AGENT_KINDS, AgentServerConfig),
+    "environment_servers": dict.fromkeys(ENVIRONMENT_KINDS, EnvironmentServerConfig),
+}
+_KIND_OF_FIELD = {
+    "resources_server": "resources_servers",
+    "model_server": "responses_api_models",
+    "agent_server": "responses_api_agents",
+}
+"""Field that names another server -> the kind that it must have."""
 
 
 class Instance(NamedTuple):
@@ -121,11 +132,7 @@ def config_type(kind: str, implementation: str) -> type[ServerConfig]:
     """
     if kind == "resources_servers":
         return ResourcesConfig
-    known: dict[str, type[ServerConfig]] = {
-        "responses_api_models": MODEL_KINDS,
-        "responses_api_agents": dict.fromkeys(AGENT_KINDS, AgentServerConfig),
-        "environment_servers": dict.fromkeys(ENVIRONMENT_KINDS, EnvironmentServerConfig),
-    }[kind]  # type: ignore[assignment]
+    known = _IMPLEMENTATIONS[kind]
     if implementation not in known:
         raise ConfigError(
             f"There is no {implementation!r} among the {kind}. {nearest(implementation, known)}"
@@ -250,19 +257,12 @@ def _read_instance(name: str, block: Mapping[str, Any]) -> Instance | str:
 
 def references(config: Config) -> dict[str, Any]:
     """Field -> the server that it names."""
-    found = {
-        name: getattr(config, name, None) for name in ("resources_server", "model_server", "agent_server")
-    }
+    found = {name: getattr(config, name, None) for name in _KIND_OF_FIELD}
     return {name: one for name, one in found.items() if one is not None}
 
 
 def _check_references(layout: Layout) -> None:
     names = {one.name: one.kind for one in layout.instances} | dict.fromkeys(layout.elsewhere, "")
-    wanted = {
-        "resources_server": "resources_servers",
-        "model_server": "responses_api_models",
-        "agent_server": "responses_api_agents",
-    }
     for one in layout.instances:
         for field, reference in references(one.config).items():
             if reference.name is None:
@@ -273,7 +273,7 @@ def _check_references(layout: Layout) -> None:
                     f"{one.name}.{field} names {reference.name!r}, which is not in the file. {hint}"
                 )
             kind = names[reference.name]
-            if kind and kind != wanted[field]:
+            if kind and kind != _KIND_OF_FIELD[field]:
                 raise ConfigError(f"{one.name}.{field} names {reference.name!r}, which is one of the {kind}.")
 
 

@@ -1,7 +1,6 @@
 """The model server: both dialects of OpenAI's API over any endpoint or a model in this process."""
 
 import time
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -9,7 +8,7 @@ from starlette.responses import Response
 
 from sensorium.servers.apps import add_get, add_post, build_app
 from sensorium.servers.backends import Backend, EndpointBackend, build_backend
-from sensorium.servers.config import CustomModelConfig, LocalModelConfig, OpenAIModelConfig
+from sensorium.servers.config import ModelConfig, OpenAIModelConfig
 from sensorium.servers.dialects import chat_request, response_of_chat
 from sensorium.servers.errors import ServerError
 from sensorium.servers.replies import json_response
@@ -35,7 +34,7 @@ _RESPONSES = {
 
 
 def build_model_app(
-    config: OpenAIModelConfig | LocalModelConfig | CustomModelConfig,
+    config: ModelConfig,
     name: str,
     runtime: Runtime | None = None,
     backend: Backend | None = None,
@@ -63,9 +62,9 @@ def build_model_app(
 
 
 class _Routes:
-    def __init__(self, backend: Backend, config: Any) -> None:
+    def __init__(self, backend: Backend, config: ModelConfig) -> None:
         self._backend, self._token_ids = backend, config.return_token_id_information
-        self._speaks_responses = getattr(config, "dialect", "chat") == "responses"
+        self._speaks_responses = isinstance(config, OpenAIModelConfig) and config.dialect == "responses"
         self._began = int(time.time())
 
     async def chat(self, request: Request) -> Response:

@@ -47,8 +47,6 @@ def read_instance(text: str, name: str) -> tuple[Instance, dict[str, str]]:
     known = os.environ.get(_IMPLEMENTATION) or (settings or {}).get("environment") or implementation
     of = config_type(kind, "chat_agent" if kind == "responses_api_agents" else known)
     settings = {key: value for key, value in (settings or {}).items() if key in of.model_fields}
-    if isinstance(settings.get("datasets"), list):
-        del settings["datasets"]
     return Instance(name, kind, known, parse_config(of, settings)), urls
 
 

@@ -1,13 +1,12 @@
 """Where the servers are that a server's settings name."""
 
 import asyncio
-import os
 from dataclasses import dataclass
 
-from sensorium.core import ConfigError
 from sensorium.servers.config import Protocol, Reference
-from sensorium.servers.http import HttpClient, TransportError
+from sensorium.servers.http import HttpClient
 from sensorium.servers.runtime import Runtime
+from sensorium.servers.security import read_secret
 
 _ASK_TIMEOUT_S = 10.0
 
@@ -26,13 +25,7 @@ def resolve(reference: Reference, runtime: Runtime) -> Address:
     Raises:
         ConfigError: The instance is not known, or the variable with its key is not set.
     """
-    key = None
-    if reference.api_key_env is not None:
-        key = os.environ.get(reference.api_key_env)
-        if not key:
-            raise ConfigError(
-                f"The environment variable {reference.api_key_env} is not set; it holds a server's key."
-            )
+    key = read_secret(reference.api_key_env, "a server's key")
     if reference.url is not None:
         return Address(reference.url.rstrip("/"), key)
     assert reference.name is not None
@@ -80,6 +73,3 @@ class ProtocolFinder:
         except (ValueError, KeyError, TypeError):
             return "tools", ""
         return ("gymnasium" if "/reset" in paths and "/step" in paths else "tools"), ""
-
-
-__all__ = ["Address", "ProtocolFinder", "TransportError", "resolve"]

@@ -39,16 +39,13 @@ def build_resources_app(config: ResourcesConfig, name: str, runtime: Runtime | N
     cookie = cookie_name(type(host.definition).__name__, name)
     cookies = Middleware(SessionCookies, name=cookie, signer=runtime.signer, worker=runtime.worker)
 
-    async def start() -> None:
-        host.table.start()
-
     tools = McpTools(host) if config.expose_tools_over_mcp else None
     app = build_app(
         f"{name}: {host.definition.summary}",
         config,
         access,
         middleware=[cookies],
-        starts=[start],
+        starts=[host.table.start],
         stops=[host.shut],
         around=[tools.running] if tools is not None else [],
         open_prefixes=("/media/",),

@@ -4,12 +4,11 @@ import asyncio
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -155,9 +154,4 @@ def build_router_app(config: ResourcesConfig, name: str, router: Router) -> Fast
 
 
 def _cookie_values(header: str | None) -> list[str]:
-    cookie: SimpleCookie = SimpleCookie()
-    try:
-        cookie.load(header or "")
-    except CookieError:
-        return []
-    return [morsel.value for name, morsel in cookie.items() if "___" in name]
+    return [value for name, value in cookie_parser(header or "").items() if "___" in name]

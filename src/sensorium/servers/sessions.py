@@ -214,7 +214,7 @@ class SessionTable(Generic[HeldT]):
         await asyncio.gather(*(self.close(id) for id in over))
         return len(over)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to look for idle sessions."""
         if self._sweeper is None:
             self._sweeper = asyncio.ensure_future(self._sweep_for_ever())

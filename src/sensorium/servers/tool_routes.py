@@ -1,13 +1,12 @@
 """NeMo Gym's protocol of tools: seed a session, call tools by their names, have the whole verified."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sensorium.core import ConfigError
+from sensorium.core import ConfigError, EpisodeStatus
 from sensorium.envs.base import Action, ToolCall
 from sensorium.envs.episode import EpisodeError, Failure, Verdict
 from sensorium.rollouts.failures import failure_fields
@@ -18,6 +17,7 @@ from sensorium.servers.guard import read_json
 from sensorium.servers.hosting import EpisodeHost, Session
 from sensorium.servers.identity import set_session
 from sensorium.servers.mcp_access import tool_metadata
+from sensorium.servers.metrics import aggregate
 from sensorium.servers.replies import (
     PARTS_TYPE,
     as_text,
@@ -153,8 +153,6 @@ class _Routes:
 
     async def aggregate(self, request: Request) -> Response:
         """Metrics of rows."""
-        from sensorium.servers.metrics import aggregate
-
         body = await read_body(request, AggregateRequest)
         return json_response(await aggregate(body.verify_responses))
 
@@ -191,11 +189,4 @@ def verdict_fields(verdict: Verdict, *, typed: bool = False) -> dict[str, Any]:
 
 
 def _failed(failure: Failure) -> Verdict:
-    from sensorium.core import EpisodeStatus
-
     return Verdict(status=EpisodeStatus.ERROR, reward=None, failure=failure)
-
-
-def tool_names(tools: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of tools in the chat-completions form."""
-    return [str(one["function"]["name"]) for one in tools]

@@ -8,12 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from starlette.requests import Request
 
 from sensorium.envs.base import Action, ToolCall
-from sensorium.servers.errors import ServerError
+from sensorium.servers.errors import ServerError, problems_text
 from sensorium.servers.guard import read_json
 
 _ID = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_MAX_PROBLEMS = 5
-_REASON_CHARS = 2000
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -131,15 +129,6 @@ class EpisodeRequest(Strict):
     task: EpisodeTask
 
 
-class EpisodeFailure(Strict):
-    """Why an episode has no result."""
-
-    failure_reason: str = Field(max_length=_REASON_CHARS)
-    terminal: bool
-    failure_kind: str | None = None
-    stage: str | None = None
-
-
 class ToolAccess(Open):
     """Where an agent's session finds tools."""
 
@@ -202,16 +191,11 @@ def check(value: Mapping[str, Any], model: type[ModelT]) -> ModelT:
     """
     try:
         return model.model_validate(value)
-    except (ValidationError, RecursionError) as error:
-        if isinstance(error, RecursionError):
-            raise ServerError(422, "invalid_request", "The body is nested too deeply.") from error
+    except RecursionError as error:
+        raise ServerError(422, "invalid_request", "The body is nested too deeply.") from error
+    except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        lines = [
-            f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in problems[:_MAX_PROBLEMS]
-        ]
-        more = len(problems) - _MAX_PROBLEMS
-        said = "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
-        raise ServerError(422, "invalid_request", said) from error
+        raise ServerError(422, "invalid_request", problems_text(problems)) from error
 
 
 def response_action(response: Mapping[str, Any] | None) -> Action:

@@ -8,22 +8,19 @@ state.json             counters, the policy's inputs, sha256 of every file
 policy.onnx            the same policy for any runtime; see policy.json beside it
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.torch import save
 
 from sensorium.core import CheckpointError
-from sensorium.core.files import PARTIAL_SUFFIX, atomic_directory
+from sensorium.core.files import atomic_directory
 from sensorium.policies.embodied import ActorCritic
 from sensorium.trainers.onnx_export import export_policy
 from sensorium.trainers.ppo import PPO
+from sensorium.trainers.tensor_files import load_moments, moments, no_space, read_tensors, saveable, sha256
 
 FORMAT = 1
 """Version of the layout above."""
@@ -34,13 +31,6 @@ _STATE_KEYS = frozenset({"inputs", "learner", "onnx_max_abs_diff", "counters", "
 def checkpoint_path(run: Path, env_steps: int) -> Path:
     """Directory of the checkpoint after `env_steps` environment steps."""
     return run / "checkpoints" / f"{env_steps:012d}"
-
-
-def latest_checkpoint(run: Path) -> Path | None:
-    """Newest complete checkpoint of a run, or None."""
-    folders = (path.parent for path in (run / "checkpoints").glob("*/state.json"))
-    found = sorted(folder for folder in folders if folder.suffix != PARTIAL_SUFFIX)
-    return found[-1] if found else None
 
 
 def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> float:
@@ -59,8 +49,8 @@ def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> fl
     """
     policy = learner.policy
     files = {
-        "model.safetensors": save(_contiguous(policy.state_dict())),
-        "optimizer.safetensors": save(_optimizer_tensors(learner)),
+        "model.safetensors": save(saveable(policy.state_dict())),
+        "optimizer.safetensors": save(saveable(moments(dict(policy.named_parameters()), learner.optimizer))),
         "random.safetensors": save({"generator": learner.generator.get_state()}),
     }
     try:
@@ -74,14 +64,11 @@ def save_checkpoint(path: Path, learner: PPO, counters: Mapping[str, Any]) -> fl
                 "learner": learner.to_json(),
                 "onnx_max_abs_diff": difference,
                 "counters": dict(counters),
-                "sha256": {f.name: _sha256(f.read_bytes()) for f in sorted(folder.iterdir())},
+                "sha256": {f.name: sha256(f.read_bytes()) for f in sorted(folder.iterdir())},
             }
             (folder / "state.json").write_text(json.dumps(state, indent=1))
     except OSError as error:
-        raise CheckpointError(
-            f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. "
-            f"Free some space and go on with --on-existing resume."
-        ) from error
+        raise no_space(path, error) from error
     return difference
 
 
@@ -97,7 +84,7 @@ def load_policy(path: Path, policy: ActorCritic) -> dict[str, Any]:
         raise CheckpointError(
             f"{path} was made for other senses: {_names(state['inputs'])}; this policy has {_names(wanted)}."
         )
-    tensors = _read_tensors(path, "model.safetensors", state)
+    tensors = read_tensors(path, "model.safetensors", state)
     own = policy.state_dict()
     wrong = sorted(
         name
@@ -120,32 +107,11 @@ def load_learner(path: Path, learner: PPO) -> dict[str, Any]:
         CheckpointError: A file is missing or corrupt, or the weights are of another architecture.
     """
     state = load_policy(path, learner.policy)
-    _load_optimizer(learner, _read_tensors(path, "optimizer.safetensors", state))
-    learner.generator.set_state(_read_tensors(path, "random.safetensors", state)["generator"])
+    parameters = dict(learner.policy.named_parameters())
+    load_moments(parameters, learner.optimizer, read_tensors(path, "optimizer.safetensors", state))
+    learner.generator.set_state(read_tensors(path, "random.safetensors", state)["generator"])
     learner.from_json(state["learner"])
     return state
-
-
-def _optimizer_tensors(learner: PPO) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
-    for name, parameter in learner.policy.named_parameters():
-        for key, value in learner.optimizer.state.get(parameter, {}).items():
-            tensors[f"{name}/{key}"] = value
-    return _contiguous(tensors)
-
-
-def _load_optimizer(learner: PPO, tensors: Mapping[str, Tensor]) -> None:
-    parameters = dict(learner.policy.named_parameters())
-    for full_name, tensor in tensors.items():
-        name, _, key = full_name.rpartition("/")
-        parameter = parameters[name]
-        # Adam keeps its step counter on the CPU whatever device the parameter is on.
-        device = torch.device("cpu") if key == "step" else parameter.device
-        learner.optimizer.state[parameter][key] = tensor.to(device)
-
-
-def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -159,26 +125,6 @@ def _read_state(path: Path) -> dict[str, Any]:
     if missing := sorted(_STATE_KEYS - state.keys()):
         raise CheckpointError(f"{path} is not a complete checkpoint: state.json lacks {', '.join(missing)}.")
     return state
-
-
-def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
-    try:
-        content = (path / name).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path / name} cannot be read: {error.strerror}.") from error
-    if _sha256(content) != state["sha256"][name]:
-        raise CheckpointError(
-            f"{path / name} is corrupt: its sha256 is not the one in state.json. Delete this checkpoint "
-            f"folder to go on from the one before it."
-        )
-    try:
-        return load(content)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path / name} is not a safetensors file: {error}.") from error
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _names(inputs: list[dict[str, Any]]) -> str:

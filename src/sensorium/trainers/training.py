@@ -16,11 +16,12 @@ from sensorium.core.files import atomic_write_json
 from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, Sum, TensorBoardSink
 from sensorium.rollouts.embodied import Collector, FinishedEpisode, Rollout
 from sensorium.trainers.build import Agent, build_agent, build_env
-from sensorium.trainers.checkpoint import checkpoint_path, latest_checkpoint, load_learner, save_checkpoint
+from sensorium.trainers.checkpoint import checkpoint_path, load_learner, save_checkpoint
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.curriculum import Curriculum
 from sensorium.trainers.dapo import build_learner
 from sensorium.trainers.interrupts import interrupt_flag
+from sensorium.trainers.tensor_files import latest_checkpoint
 
 RECENT_EPISODES = 400
 """Episodes over which the progress line averages."""

@@ -7,11 +7,18 @@ import pytest
 
 from sensorium.core import ConfigError
 from sensorium.envs.code_repair.building import collect_bugs
-from sensorium.envs.code_repair.catalog import CATALOG, Bug, names_digest, read_catalog, write_catalog
+from sensorium.envs.code_repair.catalog import (
+    CATALOG,
+    Bug,
+    names_digest,
+    read_catalog,
+    usable_bugs,
+    write_catalog,
+)
 from sensorium.envs.code_repair.config import CodeRepairConfig
 from sensorium.envs.code_repair.definition import unique_edit
 from sensorium.envs.code_repair.mutation import OPERATORS
-from sensorium.envs.code_repair.projects import PROJECTS, is_available, load_project
+from sensorium.envs.code_repair.projects import PROJECTS, load_project
 from sensorium.envs.sandbox import SandboxUnavailable
 
 pytest.importorskip("toolz")
@@ -53,9 +60,7 @@ def test_the_catalog_that_comes_along() -> None:
 
 
 def test_every_bug_fits_the_installed_files_and_can_be_mended_by_one_edit() -> None:
-    for bug in read_catalog():
-        if not is_available(bug.project) or not bug.fits(load_project(bug.project)):
-            continue
+    for bug in usable_bugs(CATALOG, (), ()):
         original = load_project(bug.project).text(bug.path)
         given = bug.mutation.apply(original)
         old, new = unique_edit(original, bug)

@@ -20,7 +20,7 @@ CONFIG = CodeRepairConfig(projects=("toolz",), max_test_runs=2)
 
 
 def a_task() -> Task:
-    """The same one in every test, in the largest file."""
+    """The same one in every test, with a bug that makes one test fail."""
     tasks = DEFINITION.tasks(CONFIG, split="train") or DEFINITION.tasks(CONFIG, split="test")
     return next(task for task in tasks if len(task.hidden["bug"]["failing"]) == 1)
 

@@ -114,6 +114,12 @@ def test_columns_are_counted_in_characters() -> None:
     assert ("a < 1", "a <= 1") in changed("comparison", program)
 
 
+@pytest.mark.parametrize("mark", ["\f", "\x1d", "\u2028"])
+def test_lines_are_counted_as_python_counts_them(mark: str) -> None:
+    program = f'def f(a):\n    b = "{mark}"\n    return a < 1\n'
+    assert changed("comparison", program) == [("a < 1", "a <= 1")]
+
+
 def test_methods_and_nested_functions_are_named() -> None:
     program = "class A:\n    def f(self, a):\n        def g(b):\n            return b < a\n        return g\n"
     names = {m.function for m in mutations_of(program) if m.operator == "comparison"}

@@ -146,7 +146,7 @@ def test_the_right_answer_scores_one(steps):
 
 
 @pytest.mark.parametrize("answer", ["", "3.7", 4, "nan", "1, 2, 3.75"])
-def test_wrong_answers_score_nothing(answer, monkeypatch):
+def test_wrong_answers_score_nothing(answer):
     async def run():
         env = NotebookEnv(CONFIG, _NoKernels())
         await env.reset(TASK)

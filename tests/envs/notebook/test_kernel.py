@@ -33,7 +33,7 @@ QUIET = {
     "many": "from IPython.display import display\nfor n in range(200): display(n)",
     "files": "open('made.txt', 'w').write('made')\nopen('a.csv').read()",
     "names": "[name for name in dir() if not name.startswith('_')][:12]",
-    "host": "open('/root/.bashrc').read()",
+    "host": f"open({__file__!r}).read()",
     "passwd": "import os\nsorted(os.listdir('/home')) if os.path.exists('/home') else []",
     "network": "import socket\nsocket.create_connection(('1.1.1.1', 53), timeout=3)",
     "package": "import sensorium",

@@ -192,3 +192,10 @@ def test_files_that_do_not_fit_leave_nothing_open() -> None:
     with pytest.raises(SandboxFileError):
         inside(lambda sandbox: sandbox.run(["true"]), SandboxLimits(disk_mb=1), files={"a": b"x" * (3 << 20)})
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_place_that_cannot_be_shown_leaves_nothing_open(tmp_path: Path) -> None:
+    before = sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(SandboxError, match="the source must exist"):
+        inside(lambda sandbox: sandbox.run(["true"]), read_only={"/data": tmp_path / "absent"})
+    assert sorted(os.listdir("/proc/self/fd")) == before

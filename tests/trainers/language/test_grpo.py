@@ -8,9 +8,9 @@ from safetensors.torch import load_file
 from sensorium.core import EpisodeStatus, TrainingError
 from sensorium.envs.letters.definition import Letters, LettersEnv
 from sensorium.presets import find_preset
-from sensorium.trainers.language.checkpoint import latest_run_checkpoint
 from sensorium.trainers.language.collect import TaskSampler
 from sensorium.trainers.language.grpo import GRPOTraining
+from sensorium.trainers.tensor_files import latest_checkpoint
 
 
 def settings(**algo):
@@ -39,7 +39,7 @@ def train(config, folder, stop_after=None):
 
 
 def weights(folder):
-    return load_file(latest_run_checkpoint(folder) / "model.safetensors")
+    return load_file(latest_checkpoint(folder) / "model.safetensors")
 
 
 def rows(folder):
@@ -156,7 +156,7 @@ def test_sampling_ends_also_when_every_group_is_solved(tmp_path, on_exhausted):
 
 def test_failed_episodes_are_tried_again_and_never_scored(tmp_path):
     config = settings(max_retries=1).updated({"env": f"{__name__}:Broken"})
-    with pytest.raises(TrainingError, match=r"All 8 episodes .* each 2 times.*OSError"):
+    with pytest.raises(TrainingError, match=r"All 8 episodes .* after 16 tries.*OSError"):
         train(config, tmp_path)
 
 

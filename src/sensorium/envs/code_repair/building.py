@@ -11,7 +11,7 @@ from sensorium.envs.code_repair.catalog import Bug, digest_of, names_digest
 from sensorium.envs.code_repair.config import CodeRepairConfig
 from sensorium.envs.code_repair.mutation import Mutation, mutations_of
 from sensorium.envs.code_repair.projects import Workspace
-from sensorium.envs.code_repair.testing import INSIDE, TestRunner
+from sensorium.envs.code_repair.testing import ENV, INSIDE, PLACE, TestRunner
 from sensorium.envs.sandbox import Sandbox
 
 MAX_BASE_CPU_S = 3.0
@@ -21,7 +21,6 @@ EACH = 3
 MAX_FAILING = 20
 MAX_SHARE = 0.7
 """A bug that breaks nearly everything is found without looking."""
-_PLACE = "/grader"
 
 
 async def collect_bugs(
@@ -79,7 +78,7 @@ async def is_verified(bug: Bug, workspace: Workspace, runner: TestRunner) -> boo
 
 
 def _draw(mutations: Sequence[Mutation], count: int, rng: random.Random) -> list[Mutation]:
-    """Some mutations, every kind of bug with the same weight, few in the same function."""
+    """Some mutations, every kind of bug with the same weight."""
     by_operator: dict[str, list[Mutation]] = {}
     for mutation in mutations:
         by_operator.setdefault(mutation.operator, []).append(mutation)
@@ -103,14 +102,14 @@ async def _promising(
     """Mutations that make some tests fail: with the failing tests, and those that pass without it."""
     text = workspace.text(path)
     request: dict[str, Any] = {"tests": tests, "path": path, "each": EACH, "most_s": MAX_BASE_CPU_S}
-    request |= {"texts": [mutation.apply(text) for mutation in candidates], "config": f"{_PLACE}/pytest.ini"}
+    request |= {"texts": [mutation.apply(text) for mutation in candidates], "config": f"{PLACE}/pytest.ini"}
     limits = config.sandbox.updated({"cpu_s": 300.0, "wall_s": 600.0})
-    options: dict[str, Any] = {"read_only": {_PLACE: INSIDE}, "hidden_packages": [workspace.project.name]}
+    options: dict[str, Any] = {"read_only": {PLACE: INSIDE}, "hidden_packages": [workspace.project.name]}
     async with Sandbox.create(limits, **options) as sandbox:
         done = await sandbox.run(
-            [sandbox.python, "-s", f"{_PLACE}/try_mutations.py"],
+            [sandbox.python, "-s", f"{PLACE}/try_mutations.py"],
             stdin=json.dumps(request).encode() + b"\n" + workspace.archive,
-            env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"},
+            env=ENV,
         )
     results = list(_lines(done.stdout))
     if not results:

@@ -1,11 +1,13 @@
 """Tasks of the code-repair environment and their solution."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 from sensorium.core import ConfigError, derive_seed
 from sensorium.envs.base import Action, Env, Task
+from sensorium.envs.code_repair.building import collect_all
 from sensorium.envs.code_repair.catalog import CATALOG, Bug, usable_bugs, write_catalog
 from sensorium.envs.code_repair.config import CodeRepairConfig
 from sensorium.envs.code_repair.env import CodeRepairEnv
@@ -70,10 +72,6 @@ class CodeRepair(EnvDefinition[CodeRepairConfig]):
 
     def prepare(self, config: CodeRepairConfig) -> None:
         """Collect bugs of the installed versions into `config.catalog`; takes about ten seconds a file."""
-        import asyncio
-
-        from sensorium.envs.code_repair.building import collect_all
-
         asyncio.run(Sandbox.probe())
         if not config.catalog:
             usable_bugs(CATALOG, config.projects, config.operators)

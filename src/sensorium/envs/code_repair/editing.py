@@ -124,15 +124,14 @@ class Files:
 def _closest(text: str, old: str) -> str:
     """The line of a file most like the first one of what was looked for."""
     wanted = next((line.strip() for line in old.split("\n") if line.strip()), "")
-    lines = [line for line in text.split("\n") if line.strip()]
-    exact = [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == wanted and wanted]
-    if exact:
-        return f"Its first line is line {exact[0]}; check the spaces before it and the lines after it"
-    close = difflib.get_close_matches(wanted, [line.strip() for line in lines[:3000]], n=1, cutoff=0.6)
+    lines = [line.strip() for line in text.split("\n")]
+    if wanted and wanted in lines:
+        number = lines.index(wanted) + 1
+        return f"Its first line is line {number}; check the spaces before it and the lines after it"
+    close = difflib.get_close_matches(wanted, list(filter(None, lines))[:3000], n=1, cutoff=0.6)
     if not close:
         return "Read the file and copy the lines exactly"
-    number = next(n for n, line in enumerate(text.split("\n"), 1) if line.strip() == close[0])
-    return f"The nearest line is {number}: {close[0][:200]!r}"
+    return f"The nearest line is {lines.index(close[0]) + 1}: {close[0][:200]!r}"
 
 
 def _parses(text: str) -> str:

@@ -64,7 +64,7 @@ class CodeRepairEnv(ToolEnv):
     async def _observe(self) -> Any:
         """Failure first, on the file where it showed; then that file; then its neighbours."""
         path, line = self._focus
-        failing = [path for path in self._failing_files() if path != self._focus[0]]
+        failing = [other for other in self._failing_files() if other != path]
         near = await asyncio.to_thread(
             nearest_files, self._bug.project, (path, *failing), self._config.max_related
         )
@@ -93,7 +93,7 @@ class CodeRepairEnv(ToolEnv):
             detail = report.details.get(name)
             message = detail.message if detail else ""
             cases.append(CaseResult(name=name, status="failed", message=message))
-        first = next((report.details[name] for name in report.failing if name in report.details), None)
+        first = report.first_detail
         stack = None if first is None else self._stack(first)
         return CodeState(cursor=line, stack=stack, tests=cases, tools=("run_tests",))
 
@@ -260,10 +260,9 @@ def _summary(report: TestReport) -> str:
     """Results in words, the first failure with its trace."""
     if report.problem:
         return f"No results: {report.problem}.\n{report.output[-1500:]}".strip()
-    counts = f"{len(report.failing)} failing, {len(report.passed)} passed"
     if not report.outcomes:
         return f"No test was found.\n{report.output[-1500:]}"
-    lines = [counts]
+    lines = [f"{len(report.failing)} failing, {len(report.passed)} passed"]
     for name in report.failing[:_SHOWN_FAILURES]:
         detail = report.details.get(name)
         lines.append(
@@ -272,7 +271,7 @@ def _summary(report: TestReport) -> str:
         )
     if len(report.failing) > _SHOWN_FAILURES:
         lines.append(f"... and {len(report.failing) - _SHOWN_FAILURES} more")
-    first = next((report.details[name] for name in report.failing if name in report.details), None)
+    first = report.first_detail
     if first is not None:
         lines.append(first.trace[-_TRACE_CHARS:])
     return "\n".join(lines)

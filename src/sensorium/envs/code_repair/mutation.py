@@ -5,6 +5,7 @@ they were. Each operator looks at one node at a time and offers replacements; `m
 """
 
 import ast
+import io
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -75,7 +76,7 @@ class Mutation(NamedTuple):
         return text[: self.start] + self.after + text[end:]
 
 
-Offer = tuple[ast.AST, str]
+Offer = tuple[ast.expr | ast.stmt, str]
 """A node and the text that takes its place."""
 Operator = Callable[[ast.AST, Scopes], Iterator[Offer]]
 
@@ -279,27 +280,27 @@ def mutations_of(text: str) -> list[Mutation]:
             for target, after in offer(node, scopes):
                 start, end = _span(target, offsets, text)
                 before = text[start:end]
-                if not _fits(target, before, after):
+                if not _fits(before, after):
                     continue
                 mutation = Mutation(
                     operator,
                     start,
                     before,
-                    _placed(target, before, after),
+                    _placed(target, after),
                     text.count("\n", 0, start) + 1,
                     scopes.name_of(node),
                 )
-                if _parses_differently(mutation, text):
+                if _differs(mutation, text):
                     found.setdefault((start, before, mutation.after), mutation)
     return list(found.values())
 
 
-def _fits(target: ast.AST, before: str, after: str) -> bool:
+def _fits(before: str, after: str) -> bool:
     """One line stays one line: what spans several would lose its layout and comments."""
     return "\n" not in before and "\n" not in after and 0 < len(before) <= 200
 
 
-def _placed(target: ast.AST, before: str, after: str) -> str:
+def _placed(target: ast.expr | ast.stmt, after: str) -> str:
     """Parentheses where the new expression binds less tightly than the one it replaces."""
     loose = ast.BoolOp | ast.UnaryOp | ast.Compare | ast.IfExp | ast.BinOp
     if isinstance(target, ast.expr) and not isinstance(target, ast.Name | ast.Constant):
@@ -309,13 +310,12 @@ def _placed(target: ast.AST, before: str, after: str) -> str:
     return after
 
 
-def _parses_differently(mutation: Mutation, text: str) -> bool:
-    """The change is what was meant: it parses, and says something else."""
+def _differs(mutation: Mutation, text: str) -> bool:
+    """Whether more than spaces of the line change."""
     start = text.rfind("\n", 0, mutation.start) + 1
     end = text.find("\n", mutation.start)
     line = text[start : end if end >= 0 else len(text)]
-    changed = line[: mutation.start - start] + mutation.after
-    changed += line[mutation.start - start + len(mutation.before) :]
+    changed = mutation._replace(start=mutation.start - start).apply(line)
     return changed.split() != line.split()
 
 
@@ -326,17 +326,18 @@ def _text(node: ast.AST) -> str:
 def _line_offsets(text: str) -> list[int]:
     """Characters before each line, as `ast` counts lines."""
     offsets = [0]
-    for line in text.splitlines(keepends=True):
+    for line in io.StringIO(text, newline=""):  # `splitlines` would also end them at form feeds and the like
         offsets.append(offsets[-1] + len(line))
     return offsets
 
 
-def _span(node: ast.AST, offsets: list[int], text: str) -> tuple[int, int]:
-    """First and last character of a node; `ast` counts columns in bytes."""
-    lines = (node.lineno, node.end_lineno)  # type: ignore[attr-defined]
-    columns = (node.col_offset, node.end_col_offset)  # type: ignore[attr-defined]
-    places = []
-    for line, column in zip(lines, columns, strict=True):
+def _span(node: ast.expr | ast.stmt, offsets: list[int], text: str) -> tuple[int, int]:
+    """First and last character of a node of a parsed file; `ast` counts columns in bytes."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+
+    def place(line: int, column: int) -> int:
         content = text[offsets[line - 1] : offsets[line]]
-        places.append(offsets[line - 1] + len(content.encode()[:column].decode()))
-    return places[0], places[1]
+        return offsets[line - 1] + len(content.encode()[:column].decode())
+
+    return place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)

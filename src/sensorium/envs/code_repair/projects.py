@@ -29,8 +29,6 @@ class Project:
     summary: str
     extra: str = "repair"
     """Extra of this package that installs it."""
-    needs: tuple[str, ...] = ()
-    """Other packages that its tests import."""
     skipped: tuple[str, ...] = ()
     """Beginnings of paths that are left out: other languages' files, tests of what needs more than Python."""
 

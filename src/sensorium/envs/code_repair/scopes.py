@@ -13,7 +13,7 @@ class Scopes:
 
     def __init__(self, tree: ast.Module) -> None:
         self.nodes: list[ast.AST] = []
-        self._function: dict[ast.AST, ast.AST | None] = {}
+        self._function: dict[ast.AST, ast.AST] = {}
         self._names: dict[ast.AST, str] = {}
         self._locals: dict[ast.AST, list[str]] = {}
         self._visit(tree, None, "")
@@ -23,7 +23,7 @@ class Scopes:
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = f"{name}.{child.name}" if name else child.name
                 self._locals[child] = list(dict.fromkeys(_bound_names(child)))
-                for part in _body(child):
+                for part in (child.args, *child.body):  # its decorators stay
                     self._add(part, child, inner)
             elif isinstance(child, ast.ClassDef):
                 self._visit(child, function, f"{name}.{child.name}" if name else child.name)
@@ -48,22 +48,16 @@ class Scopes:
 
     def name_of(self, node: ast.AST) -> str:
         """Dotted name of the function around a node."""
-        return self._names.get(node, "")
+        return self._names[node]
 
     def is_local(self, node: ast.Name) -> bool:
         """Whether a name is a parameter or variable of the function around it."""
-        return node.id in self._locals.get(self._function[node] or node, ())
+        return node.id in self._locals[self._function[node]]
 
     def confusable(self, node: ast.Name) -> list[str]:
         """Other local names, those that look alike first."""
-        names = [n for n in self._locals.get(self._function[node] or node, ()) if n != node.id]
+        names = [name for name in self._locals[self._function[node]] if name != node.id]
         return sorted(names, key=lambda name: (-_likeness(name, node.id), name))
-
-
-def _body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """What of a function may be changed: defaults and body, not decorators and annotations."""
-    yield function.args
-    yield from function.body
 
 
 def _bound_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:

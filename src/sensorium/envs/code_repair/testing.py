@@ -5,11 +5,11 @@ import collections
 import json
 import os
 import secrets
-import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from sensorium.core.errors import EnvError
 from sensorium.envs.code_repair.catalog import Bug
@@ -18,8 +18,9 @@ from sensorium.envs.code_repair.projects import Workspace
 from sensorium.envs.sandbox import Completed, Sandbox
 
 INSIDE = Path(__file__).with_name("inside")
-_PLACE = "/grader"
-_ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
+PLACE = "/grader"
+"""Where `INSIDE` is seen in a sandbox."""
+ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
 _OPENINGS = 2_000
 CANARY_TESTS = 4
 
@@ -42,7 +43,7 @@ class TestReport:
 
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """Test, e.g. ``networkx/tests/test_x.py::test_y`` -> passed, failed, error, skipped."""
-    details: Mapping[str, "Detail"] = field(default_factory=dict)
+    details: Mapping[str, Detail] = field(default_factory=dict)
     """Failing test -> why; of the first ones."""
     problem: str = ""
     """Why there are no results: the tests took too long, ended the interpreter, ...; empty otherwise."""
@@ -60,6 +61,11 @@ class TestReport:
         """Tests that failed or could not run, in their order."""
         return tuple(name for name, outcome in self.outcomes.items() if outcome in ("failed", "error"))
 
+    @property
+    def first_detail(self) -> Detail | None:
+        """Why the first failing test failed of which that is known."""
+        return next((self.details[name] for name in self.failing if name in self.details), None)
+
 
 class TestRunner:
     """Runs tests, a few at the same time, each run in a fresh sandbox.
@@ -72,8 +78,7 @@ class TestRunner:
 
     def __init__(self, config: CodeRepairConfig) -> None:
         self._config = config
-        self._slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
-        self._slots = weakref.WeakKeyDictionary()
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self._openings: collections.OrderedDict[str, TestReport] = collections.OrderedDict()
 
     async def opening(self, workspace: Workspace, bug: Bug) -> TestReport:
@@ -120,25 +125,23 @@ class TestRunner:
             "canary": canary,
         }
         async with self._slot(), self._sandbox(workspace) as sandbox:
-            place = _PLACE if sandbox.isolation.safe else str(INSIDE)
+            place = PLACE if sandbox.isolation.safe else str(INSIDE)
             request["config"] = f"{place}/pytest.ini"
             stdin = json.dumps(request).encode() + b"\n" + workspace.archive
-            done = await sandbox.run([sandbox.python, "-s", f"{place}/run_tests.py"], stdin=stdin, env=_ENV)
+            done = await sandbox.run([sandbox.python, "-s", f"{place}/run_tests.py"], stdin=stdin, env=ENV)
         return _without_canaries(_report(done, token), canary)
 
     def _sandbox(self, workspace: Workspace) -> Sandbox:
         return Sandbox.create(
             self._config.sandbox,
-            read_only={_PLACE: INSIDE},
+            read_only={PLACE: INSIDE},
             hidden_packages=(workspace.project.name,),
             allow_unsafe=self._config.unsafe_no_sandbox,
         )
 
     def _slot(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        if loop not in self._slots:
-            self._slots[loop] = asyncio.Semaphore(self._config.parallel_runs or os.cpu_count() or 1)
-        return self._slots[loop]
+        most = self._config.parallel_runs or os.cpu_count() or 1
+        return self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(most))
 
 
 def _report(done: Completed, token: str) -> TestReport:
@@ -148,12 +151,7 @@ def _report(done: Completed, token: str) -> TestReport:
     if done.killed_by is None and len(lines) == 1:
         try:
             found = json.loads(lines[0][len(token) :])
-            details = {
-                name: Detail(
-                    one["message"], one["trace"], tuple((path, line) for path, line in one["frames"])
-                )
-                for name, one in found["details"].items()
-            }
+            details = {name: _detail(one) for name, one in found["details"].items()}
             return TestReport(found["outcomes"], details, "", output, float(found["wall_s"]))
         except (ValueError, KeyError, TypeError) as error:
             raise EnvError(f"The runner of tests wrote nonsense: {error}.") from error

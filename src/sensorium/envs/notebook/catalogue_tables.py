@@ -37,6 +37,8 @@ _CELLS = tuple(
     )
 )
 _DIGITS = (*(f"pixel_{row}_{column}" for row in range(8) for column in range(8)), "digit")
+_COUNTS = 1  # the first row of some files of scikit-learn holds numbers of rows and classes
+_NO_YES = {"0": "no", "1": "yes"}
 _MODES = {"1": "air", "2": "train", "3": "bus", "4": "car"}
 _OCCUPATIONS = {
     "1": "student",
@@ -116,7 +118,7 @@ PEOPLE = (
                 lpi="log of the participation incentive",
                 disea="number of chronic diseases",
             ),
-            Column("idp", "category", "individual deductible plan", {"0": "no", "1": "yes"}),
+            Column("idp", "category", "individual deductible plan", _NO_YES),
         ),
         path="randhie/randhie.csv",
     ),
@@ -130,7 +132,7 @@ PEOPLE = (
                 ("AGE", "age", "age in years"),
                 ("INCOME", "income", "income in 10,000 dollars"),
             ),
-            Column("owns_home", "category", "owns the home", {"0": "no", "1": "yes"}, source="OWNRENT"),
+            Column("owns_home", "category", "owns the home", _NO_YES, source="OWNRENT"),
         ),
         path="ccard/ccard.csv",
     ),
@@ -167,7 +169,7 @@ PEOPLE = (
                 hinc="household income in 1000 dollars",
             ),
             Column("mode", "category", "way of travelling", _MODES),
-            Column("choice", "category", "whether it was chosen", {"0": "no", "1": "yes"}),
+            Column("choice", "category", "whether it was chosen", _NO_YES),
         ),
         path="modechoice/modechoice.csv",
         delimiter=";",
@@ -247,6 +249,7 @@ NATURE = (
         ),
         path="iris.csv",
         header=_IRIS,
+        skipped_rows=_COUNTS,
     ),
     sklearn(
         "wine",
@@ -259,6 +262,7 @@ NATURE = (
         ),
         path="wine_data.csv",
         header=_WINE,
+        skipped_rows=_COUNTS,
     ),
     sklearn(
         "breast_cancer",
@@ -269,6 +273,7 @@ NATURE = (
         ),
         path="breast_cancer.csv",
         header=(*_CELLS, "diagnosis"),
+        skipped_rows=_COUNTS,
     ),
     Dataset(
         "diabetes",

@@ -18,7 +18,9 @@ class Dataset:
     columns: tuple[Column, ...]
     delimiter: str = ","
     header: tuple[str, ...] = ()
-    """Names of the columns where the file has none; its first row is then left out."""
+    """Names of the columns where the file has none."""
+    skipped_rows: int = 0
+    """Rows at the beginning that are no data."""
     is_series: bool = False
     """Whether rows are in the order of time, which must be kept."""
 
@@ -58,7 +60,14 @@ def vega_datasets(
 
 
 def sklearn(
-    name: str, about: str, holds: tuple[Column, ...], *, path: str, header: tuple[str, ...] = ()
+    name: str,
+    about: str,
+    holds: tuple[Column, ...],
+    *,
+    path: str,
+    header: tuple[str, ...],
+    skipped_rows: int = 0,
 ) -> Dataset:
     """A file of scikit-learn."""
-    return Dataset(name, about, "sklearn", f"datasets/data/{path}", holds, header=header)
+    place = f"datasets/data/{path}"
+    return Dataset(name, about, "sklearn", place, holds, header=header, skipped_rows=skipped_rows)

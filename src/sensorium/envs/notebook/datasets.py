@@ -65,8 +65,7 @@ def _find(dataset: Dataset) -> Path:
             return path
     raise MissingDependencyError(
         f"The data set {dataset.name!r} is in the package {dataset.package}, which is not installed or "
-        "has no "
-        f"{dataset.path}. Install it with: pip install 'sensorium[notebook]'"
+        f"has no {dataset.path}. Install it with: pip install 'sensorium[notebook]'"
     )
 
 
@@ -77,8 +76,7 @@ def _records(dataset: Dataset, path: Path) -> list[dict[str, str]]:
         return [{key: _cell(value) for key, value in record.items()} for record in json.loads(text)]
     quote = "'" if text.lstrip().startswith("'") else '"'
     rows = list(csv.reader(io.StringIO(text), delimiter=dataset.delimiter, quotechar=quote))
-    if dataset.header and "diabetes" not in dataset.name and "digits" not in dataset.name:
-        rows = rows[1:]  # its first row holds counts
+    rows = rows[dataset.skipped_rows :]
     header = dataset.header or tuple(rows.pop(0))
     return [dict(zip(header, (cell.strip() for cell in row), strict=True)) for row in rows if row]
 

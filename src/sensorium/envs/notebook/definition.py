@@ -9,17 +9,15 @@ from sensorium.envs.notebook.config import NotebookConfig
 from sensorium.envs.notebook.datasets import DATASETS, load_table
 from sensorium.envs.notebook.env import NotebookEnv
 from sensorium.envs.notebook.pool import KernelPool
-from sensorium.envs.notebook.tasks import NAME, SPLITS, make_task
+from sensorium.envs.notebook.tasks import NAME, make_task
 from sensorium.observations.source import Source
 
 _SYSTEM = (
     "You answer questions about data with a Jupyter notebook (Python; pandas, numpy, scipy, statsmodels, "
-    "scikit-learn "
-    "and matplotlib are there, the network is not). You see the notebook with its outputs, and the files "
-    "beside it. "
-    "insert_cell adds a cell and runs it, edit_cell changes and runs one; variables last from cell to "
-    "cell. Look at "
-    "the data first, compute the answer, print it, then call submit_answer once. Never guess."
+    "scikit-learn and matplotlib are there, the network is not). You see the notebook with its outputs, and "
+    "the files beside it. insert_cell adds a cell and runs it, edit_cell changes and runs one; variables "
+    "last from cell to cell. Look at the data first, compute the answer, print it, then call submit_answer "
+    "once. Never guess."
 )
 
 
@@ -30,17 +28,14 @@ class NotebookAnalysis(EnvDefinition[NotebookConfig]):
     summary = "analyse real data with a Jupyter kernel in a sandbox, submit a number or a name"
     config_type = NotebookConfig
     system = _SYSTEM
-    splits = SPLITS
 
     def __init__(self) -> None:
         self._pools: dict[str, KernelPool] = {}
 
     def make(self, config: NotebookConfig) -> Env:
         """A new environment; those of the same config share their warm kernels."""
-        key = config.model_dump_json()
-        if key not in self._pools:
-            self._pools[key] = KernelPool(config)
-        return NotebookEnv(config, self._pools[key])
+        pool = self._pools.setdefault(config.model_dump_json(), KernelPool(config))
+        return NotebookEnv(config, pool)
 
     def tasks(
         self, config: NotebookConfig, *, split: str = "train", count: int = 100, seed: int = 0

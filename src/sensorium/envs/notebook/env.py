@@ -182,7 +182,7 @@ class NotebookEnv(ToolEnv):
         self._notebook.limit(self._config.max_notebook_bytes, but=cell)
         self._runs += 1
         self._errors += run.collector.failed
-        if run.kernel_is_new or "started afresh" in run.note:
+        if run.kernel_is_new or run.began_anew:
             self._notebook.forget_runs(but=None if run.kernel_is_new else cell)
         return _summary(cell.id, run)
 
@@ -195,8 +195,7 @@ class NotebookEnv(ToolEnv):
         self._notebook.forget_runs()
         return (
             "The whole machine went down and was set up afresh: variables are gone, and so are all files "
-            "beside those "
-            "that were there in the beginning."
+            "beside those that were there in the beginning."
         )
 
     async def _listed(self) -> str:

@@ -23,6 +23,8 @@ class Execution:
     """The number in front of the cell."""
     note: str = ""
     """What the agent must know beside the outputs."""
+    began_anew: bool = False
+    """Whether the kernel had ended before, so that it ran in a new one."""
     wall_s: float = 0.0
 
     @property

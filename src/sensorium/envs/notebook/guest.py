@@ -46,8 +46,9 @@ def set_up(modules: Sequence[str], max_chars: int) -> None:
         finally:
             stream.write = write
 
-    if hasattr(InteractiveShell, "_tee"):
-        InteractiveShell._tee = bounded  # type: ignore[method-assign,assignment]
+    shells: Any = InteractiveShell
+    if hasattr(shells, "_tee"):
+        shells._tee = bounded
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)

@@ -28,6 +28,8 @@ _MAX_OPEN_RUNS = 20
 _IDLE_GRACE_S = 3.0
 _WELCOME_S = 2.0
 _CLEAN_S = 10.0
+_ENDED = "The kernel had ended since the last cell and was started afresh: variables are gone."
+_INLINE = "module://matplotlib_inline.backend_inline"
 
 
 class Kernel:
@@ -98,7 +100,7 @@ class Kernel:
             await process.kill()
             raise EnvError(f"The notebook's kernel did not start: {error}{said}") from error
         self._address, self._key = paths[0].rpartition("-")[0], key
-        await self._connect(self._address, key, process)
+        await self._connect(process)
         limit = self._config.max_received_bytes // 4  # characters of up to four bytes
         call = f"set_up({self._config.preload!r}, {limit})"
         self._preload = self._send(
@@ -117,13 +119,10 @@ class Kernel:
         """
         started = time.monotonic()
         limit_s = timeout_s or self._config.cell_timeout_s
-        note = ""
+        began_anew = False
         try:
             if self._is_dirty or not self.alive:
-                if self._generation:
-                    note = (
-                        "The kernel had ended since the last cell and was started afresh: variables are gone."
-                    )
+                began_anew = self._generation > 0
                 await self.restart()
             await self._await_preload()
             run = self._send(source)
@@ -132,7 +131,9 @@ class Kernel:
             self._is_dirty = True  # the cell may still run
             raise
         execution.wall_s = time.monotonic() - started
-        execution.note = " ".join(filter(None, (note, execution.note)))
+        execution.began_anew = began_anew
+        if began_anew:
+            execution.note = f"{_ENDED} {execution.note}".strip()
         return execution
 
     async def restart(self) -> None:
@@ -175,9 +176,9 @@ class Kernel:
         """A channel that met too large a message stays shut."""
         assert self._process is not None
         await self._disconnect()
-        await self._connect(self._address, self._key, self._process)
+        await self._connect(self._process)
 
-    async def _connect(self, address: str, key: str, process: Process) -> None:
+    async def _connect(self, process: Process) -> None:
         import zmq.asyncio
         from jupyter_client.asynchronous.client import AsyncKernelClient
 
@@ -185,8 +186,8 @@ class Kernel:
         context.maxmsgsize = _MAX_MESSAGE_BYTES
         context.rcvhwm = _QUEUED_MESSAGES
         ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, start=1)}
-        client = AsyncKernelClient(transport="ipc", ip=address, context=context, **ports)
-        client.session.key = key.encode()
+        client = AsyncKernelClient(transport="ipc", ip=self._address, context=context, **ports)
+        client.session.key = self._key.encode()
         self._context, self._client = context, client
         self._welcome = asyncio.Event()
         client.start_channels(stdin=False, hb=False, control=False)
@@ -216,8 +217,7 @@ class Kernel:
             return
         raise EnvError(
             f"A new kernel did not answer within {self._config.start_timeout_s:g} s, in which it should "
-            "have loaded "
-            f"{', '.join(self._config.preload) or 'nothing'}."
+            f"have loaded {', '.join(self._config.preload) or 'nothing'}."
         )
 
     async def _wait(self, run: Run, timeout_s: float) -> Ending:
@@ -365,9 +365,6 @@ class Kernel:
                 said = (await process.stderr.read(20_000)).decode(errors="replace").strip()
                 return f" It said: {said[-1000:]}" if said else ""
         return ""
-
-
-_INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def _size(content: dict[str, Any]) -> int:

@@ -14,6 +14,11 @@ def as_numbers(values: Sequence[float]) -> Numbers:
     return np.array(values, dtype=np.float64)
 
 
+def mean(values: Sequence[float] | Numbers) -> float:
+    """Sum, exactly rounded, over n."""
+    return math.fsum(values) / len(values)
+
+
 def quantile(values: Numbers, share: float) -> float:
     """The quantile with linear interpolation between neighbours.
 
@@ -30,21 +35,21 @@ def quantile(values: Numbers, share: float) -> float:
 
 def variance(values: Numbers) -> float:
     """Sum of squared deviations over n - 1."""
-    mean = math.fsum(values) / len(values)
-    return math.fsum((float(v) - mean) ** 2 for v in values) / (len(values) - 1)
+    centre = mean(values)
+    return math.fsum((float(v) - centre) ** 2 for v in values) / (len(values) - 1)
 
 
 def skewness(values: Numbers) -> float:
     """Third standardised moment, corrected for bias: n sqrt(n-1)/(n-2) * m3 / (n m2)^1.5 with sums m2, m3."""
-    n, mean = len(values), math.fsum(values) / len(values)
-    second = math.fsum((float(v) - mean) ** 2 for v in values)
-    third = math.fsum((float(v) - mean) ** 3 for v in values)
+    n, centre = len(values), mean(values)
+    second = math.fsum((float(v) - centre) ** 2 for v in values)
+    third = math.fsum((float(v) - centre) ** 3 for v in values)
     return float(n * math.sqrt(n - 1) / (n - 2) * third / second**1.5)
 
 
 def pearson(x: Numbers, y: Numbers) -> float:
     """Covariance over the product of standard deviations."""
-    dx, dy = x - math.fsum(x) / len(x), y - math.fsum(y) / len(y)
+    dx, dy = x - mean(x), y - mean(y)
     return math.fsum(dx * dy) / math.sqrt(math.fsum(dx * dx) * math.fsum(dy * dy))
 
 
@@ -121,7 +126,7 @@ def welch(a: Numbers, b: Numbers) -> tuple[float, float, float]:
         t, degrees of freedom and two-sided p.
     """
     va, vb = variance(a) / len(a), variance(b) / len(b)
-    t = (math.fsum(a) / len(a) - math.fsum(b) / len(b)) / math.sqrt(va + vb)
+    t = (mean(a) - mean(b)) / math.sqrt(va + vb)
     freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     return t, freedom, incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
@@ -129,8 +134,8 @@ def welch(a: Numbers, b: Numbers) -> tuple[float, float, float]:
 def anova(groups: Sequence[Numbers]) -> float:
     """F of a one-way analysis of variance."""
     everything = np.concatenate(list(groups))
-    mean = math.fsum(everything) / len(everything)
-    between = math.fsum(len(g) * (math.fsum(g) / len(g) - mean) ** 2 for g in groups) / (len(groups) - 1)
+    centre = mean(everything)
+    between = math.fsum(len(g) * (mean(g) - centre) ** 2 for g in groups) / (len(groups) - 1)
     within = math.fsum(variance(g) * (len(g) - 1) for g in groups) / (len(everything) - len(groups))
     return between / within
 

@@ -15,7 +15,6 @@ from sensorium.envs.notebook.questions import TEMPLATES, Draw, Question, Unsuita
 from sensorium.envs.notebook.table import Table
 
 NAME = "notebook"
-SPLITS = ("train", "test")
 _ID = re.compile(r"(train|test)-(\d{1,20})-(\d{1,12})")
 _TEST_SHARE = 5
 _HEAD_ROWS = 5
@@ -51,8 +50,7 @@ def make_task(config: NotebookConfig, task_id: str) -> Task:
                 return _task(task_id, (dataset, template, seed), *asked)
     raise ConfigError(
         f"No question of {', '.join(templates)} can be asked about {', '.join(datasets)} in the split "
-        f"{split}. "
-        "Allow more templates or data sets."
+        f"{split}. Allow more templates or data sets."
     )
 
 
@@ -122,8 +120,8 @@ def _instruction(dataset: str, question: Question, files: list[str]) -> str:
     lines = [
         f"{files[0]} is in the work directory. {about.about} {question.note}".strip(),
         f"Columns: {used}.",
+        question.text,
     ]
-    lines += [question.text]
     if question.key.kind == "category":
         lines.append("Answer with one name, written as in the data.")
     elif question.key.exact:
@@ -131,7 +129,6 @@ def _instruction(dataset: str, question: Question, files: list[str]) -> str:
     else:
         lines.append(
             f"Answer with a number to {question.key.digits} significant digits; an error of one unit in "
-            "the last "
-            "of them is accepted. Rows that lack a value which the question needs are left out."
+            "the last of them is accepted. Rows that lack a value which the question needs are left out."
         )
     return "\n".join(lines)

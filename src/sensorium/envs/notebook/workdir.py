@@ -36,9 +36,8 @@ def task_files(specs: Any, data_directory: Path | None = None) -> dict[str, byte
         if wanted is not None and hashlib.sha256(content).hexdigest() != wanted:
             raise EnvError(
                 f"The file {name!r} differs from the one that the task was made with: another version of "
-                "the package "
-                "with the data set is installed. Make the tasks again, or install the version they were "
-                "made with."
+                "the package with the data set is installed. Make the tasks again, or install the version "
+                "they were made with."
             )
         files[str(name)] = content
     return files

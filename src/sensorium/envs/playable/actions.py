@@ -42,14 +42,14 @@ class ActionTool:
     ) -> None:
         self.about = about
         self._decode = decode
-        fields = dict(fields)
+        known: dict[str, Any] = dict(fields)
         if max_repeat > 1:
             said = (
                 "How often to do it; it stops early when the episode ends or something happens that matters."
             )
-            fields["repeat"] = (Annotated[int, Field(ge=1, le=max_repeat, description=said)], 1)
+            known["repeat"] = (Annotated[int, Field(ge=1, le=max_repeat, description=said)], 1)
         settings = ConfigDict(extra="forbid", protected_namespaces=())
-        self.model = create_model("act", __config__=settings, **fields)  # type: ignore[call-overload]
+        self.model = create_model("act", __config__=settings, **known)
 
     def decode(self, arguments: Mapping[str, Any]) -> Any:
         """The world's action."""
@@ -118,7 +118,7 @@ def _uses(spec: ActionSpec) -> dict[str, list[str]]:
 
 
 def _named(names: Sequence[str], argument: str, about: str, start: int = 0) -> _Part:
-    kind = Literal[tuple(names)]  # type: ignore[valid-type]
+    kind: Any = Literal.__getitem__(tuple(names))
     numbers = {name: start + number for number, name in enumerate(names)}
     return _Part(
         {argument: (Annotated[kind, Field(description=about)], ...)}, lambda values: numbers[values[argument]]
@@ -162,11 +162,9 @@ def _part(space: gymnasium.Space[Any], name: str) -> _Part:
 def _discrete(space: "gymnasium.spaces.Discrete[Any]", names: Sequence[str], argument: str) -> _Part:
     start = int(space.start)
     if names:
-        part = _named(names, argument, "What to do.", start)
-    else:
-        bounds = Field(ge=start, le=start + int(space.n) - 1, description="Number of the action.")
-        part = _Part({argument: (Annotated[int, bounds], ...)}, lambda values: values[argument])
-    return part
+        return _named(names, argument, "What to do.", start)
+    bounds = Field(ge=start, le=start + int(space.n) - 1, description="Number of the action.")
+    return _Part({argument: (Annotated[int, bounds], ...)}, lambda values: values[argument])
 
 
 def _box(space: gymnasium.spaces.Box, argument: str) -> _Part:

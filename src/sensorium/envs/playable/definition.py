@@ -107,8 +107,9 @@ def _instruction(config: PlayableConfig) -> str:
         from sensorium.envs.playable.embodied_world import embodied_config
 
         spec = find_task(config.task)
-        check_config(embodied_config(config), spec)
-        told = [name for name in ("instruction", "speech") if name in embodied_config(config).sensor_names]
+        settings = embodied_config(config)
+        check_config(settings, spec)
+        told = [name for name in ("instruction", "speech") if name in settings.sensor_names]
         where = f" What to do is told by `{'` or `'.join(told)}`." if told else ""
         return config.instruction or f"{spec.summary}{where}"
     from sensorium.envs.playable.gym_world import known_gym, summary_of

@@ -32,7 +32,7 @@ class EmbodiedWorld:
     def __init__(self, config: PlayableConfig) -> None:
         self._config = config
         settings = embodied_config(config)
-        self._gym = MultiModalGym(**{name: getattr(settings, name) for name in _PASSED}, task=settings.task)
+        self._gym = MultiModalGym(**dict(settings))
         backend = self._gym.worlds.backend
         self._specs = backend.sensors
         unknown = sorted(set(config.outages) - set(self._specs))
@@ -123,19 +123,6 @@ class EmbodiedWorld:
                 names = spec.labels or tuple(f"value_{i}" for i in range(len(values)))
                 rounded = {label: round(value, 3) for label, value in zip(names, values, strict=True)}
                 return {name: Source(rounded, modality=Modality.PROPRIO)}
-
-
-_PASSED = (
-    "visual_obs",
-    "audio_obs",
-    "text_obs",
-    "proprio",
-    "action_space",
-    "max_episode_steps",
-    "image_size",
-    "waveform",
-    "backend_options",
-)
 
 
 def embodied_config(config: PlayableConfig) -> EmbodiedEnvConfig:

@@ -1,7 +1,6 @@
 """Who solves the arena: a player with a map, let loose in a copy of the world."""
 
 import itertools
-from typing import NamedTuple
 
 from sensorium.core import ActionKind, ConfigError, parse_config
 from sensorium.envs.base import Action, Task
@@ -10,13 +9,7 @@ from sensorium.envs.embodied.arena.config import ArenaOptions
 from sensorium.envs.embodied.registry import find_task
 from sensorium.envs.playable.config import PlayableConfig
 
-_NAMES = ("forward", "turn_left", "turn_right", "interact")
 _COMMANDS = {"forward": (1.0, 0.0), "turn_left": (0.0, 1.0), "turn_right": (0.0, -1.0)}
-
-
-class _Run(NamedTuple):
-    name: str
-    times: int
 
 
 def arena_expert(task: Task) -> Expert:
@@ -43,18 +36,18 @@ def _replay(config: PlayableConfig, plan: list[str]) -> Expert:
     place = 0
     while place < len(plan):
         name = plan[place]
-        times = len(next(list(group) for _, group in itertools.groupby(plan[place:])))
-        step = yield _call(config, _Run(name, min(times, config.max_repeat)))
+        times = sum(1 for _ in itertools.takewhile(name.__eq__, plan[place:]))
+        step = yield _call(config, name, min(times, config.max_repeat))
         if step.terminated or step.truncated:
             return
         place = int(step.info.metrics["env_steps"])
 
 
-def _call(config: PlayableConfig, run: _Run) -> Action:
-    repeat = {"repeat": run.times} if config.max_repeat > 1 else {}
+def _call(config: PlayableConfig, name: str, times: int) -> Action:
+    repeat = {"repeat": times} if config.max_repeat > 1 else {}
     if config.action_space is ActionKind.DISCRETE:
-        return Action.call("act", action=run.name, **repeat)
-    forward, turn = _COMMANDS[run.name]
+        return Action.call("act", action=name, **repeat)
+    forward, turn = _COMMANDS[name]
     moving = {"action": "move"} if config.action_space is ActionKind.HYBRID else {}
     return Action.call("act", **moving, forward=forward, turn=turn, **repeat)
 
@@ -79,7 +72,7 @@ def _plan(config: PlayableConfig, seed: int) -> list[str]:
         done = False
         while not done:
             plan.append(player.act(backend.describe(0)))
-            _, _, terminated, truncated, _ = copy.step(_NAMES.index(plan[-1]))
+            _, _, terminated, truncated, _ = copy.step(backend.action.option_names.index(plan[-1]))
             done = terminated or truncated
     finally:
         copy.close()

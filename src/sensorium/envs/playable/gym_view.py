@@ -12,7 +12,6 @@ from sensorium.observations import Source
 
 _LEAST_PICTURE_PX = 16
 _MOST_NAMED = 64  # numbers of a vector that get a line each
-_MINIGRID_SHAPE = 3
 _DIRECTIONS = ("right", "down", "left", "up")
 
 
@@ -101,7 +100,7 @@ def _minigrid(value: Mapping[str, Any]) -> dict[str, Any]:
     image = np.asarray(value["image"])
     state: dict[str, Any] = {"mission": Source(str(value["mission"]), importance=3.0)}
     direction = int(value["direction"])
-    if image.ndim != _MINIGRID_SHAPE or image.shape[0] > _LEAST_PICTURE_PX:
+    if image.ndim != 3 or image.shape[0] > _LEAST_PICTURE_PX:
         state["image"] = Source(image, modality=Modality.IMAGE)
         state["direction"] = f"facing {_DIRECTIONS[direction]}"
         return state

@@ -110,28 +110,22 @@ class GymWorld:
 
     def _make(self) -> tuple[gymnasium.Env[Any, Any], str | None]:
         """The environment, with the way of drawing that was asked for and that works."""
-        env = _made(self._id, None, self._config)
-        if self._config.render == "none":
+        env, render = _made(self._id, None, self._config), self._config.render
+        if render == "none" or (render == "auto" and has_picture(env.observation_space)):
             return env, None
         offered = tuple(env.metadata.get("render_modes") or ())
-        wanted = {"picture": ["rgb_array"], "text": ["ansi"], "auto": ["rgb_array", "ansi"]}[
-            self._config.render
-        ]
-        if self._config.render == "auto" and has_picture(env.observation_space):
-            return env, None
-        modes = [mode for mode in wanted if mode in offered]
-        for mode in modes:
+        wanted = {"picture": ["rgb_array"], "text": ["ansi"], "auto": ["rgb_array", "ansi"]}[render]
+        for mode in (mode for mode in wanted if mode in offered):
             drawn = _made(self._id, mode, self._config)
             if _can_draw(drawn):
                 env.close()
                 return drawn, mode
             drawn.close()
-        if self._config.render != "auto":
+        if render != "auto":
             env.close()
             raise ConfigError(
-                f"{self._id} cannot be drawn as {self._config.render}: it offers "
-                f"{', '.join(offered) or 'nothing'}, and what draws it may not be "
-                "installed. Set render to auto or none."
+                f"{self._id} cannot be drawn as {render}: it offers {', '.join(offered) or 'nothing'}, and "
+                "what draws it may not be installed. Set render to auto or none."
             )
         return env, None
 

@@ -72,7 +72,7 @@ class Isolation:
     safe: bool
     """False: a plain process of the host's user; only limits, no isolation."""
     mechanism: str
-    """`bubblewrap 0.8.0, uid 65534` or `none`."""
+    """`bubblewrap 0.8, user nobody in namespaces` or `none`."""
     memory: str
     """How memory of the tree is limited, e.g. `watchdog over the tree, RLIMIT_DATA per process`."""
     processes: str

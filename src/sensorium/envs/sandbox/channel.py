@@ -7,11 +7,11 @@ import contextlib
 import json
 import os
 import socket
-import struct
 from collections.abc import Callable
 from typing import Any
 
 from sensorium.envs.sandbox.base import SandboxClosed, SandboxError
+from sensorium.envs.sandbox.guest.wire import frame, receive_from
 
 MAX_FRAME = 64 * 1024 * 1024
 """Bytes of the largest reply that is read; a supervisor that announces more has been tampered with."""
@@ -64,20 +64,18 @@ class Channel:
         self._waiting[number] = future
         try:
             async with self._sending:
-                await self._send(json.dumps(message).encode(), passed)
+                await self._send(frame(message), passed)
             reply, descriptor = await future
         except OSError as error:
             raise SandboxClosed(f"The sandbox has ended: {error.strerror}.") from error
         finally:
             self._waiting.pop(number, None)
-            if future.cancelled() or not future.done():
-                future.cancel()
+            future.cancel()
         return number, reply, descriptor
 
-    async def _send(self, payload: bytes, descriptors: list[int]) -> None:
+    async def _send(self, data: bytes, descriptors: list[int]) -> None:
         if not self.is_open:
             raise SandboxClosed("The sandbox has ended; open a new one.")
-        data = struct.pack(">I", len(payload)) + payload
         rights = (
             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         )
@@ -92,16 +90,12 @@ class Channel:
 
     def _read(self) -> None:
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(1 << 18, socket.CMSG_SPACE(16 * 4))
+            data, descriptors = receive_from(self._socket, 1 << 18)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            data, ancillary = b"", []
-        for level, kind, content in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                numbers = array.array("i")
-                numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
-                self._descriptors.extend(numbers)
+            data, descriptors = b"", []
+        self._descriptors.extend(descriptors)
         self._buffer += data
         if not data or not self._deliver():
             self.close()
@@ -114,10 +108,10 @@ class Channel:
                 return False
             if len(self._buffer) < 4 + size:
                 return True
-            frame = bytes(self._buffer[4 : 4 + size])
+            text = bytes(self._buffer[4 : 4 + size])
             del self._buffer[: 4 + size]
             try:
-                message = json.loads(frame)
+                message = json.loads(text)
             except ValueError:
                 return False
             number = message.get("reply")

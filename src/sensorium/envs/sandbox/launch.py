@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Launched:
     """A descriptor of the supervisor's process (pidfd) where it is not `process`."""
     host_directory: Path | None = None
     """Directory of the host to remove at the end."""
-    closed: bool = field(default=False)
+    closed: bool = False
 
     def complaint(self) -> str:
         """What it wrote to stderr, so far, as one line."""
@@ -102,7 +102,12 @@ async def launch_isolated(
         raise SandboxUnavailable(f"Untrusted code needs bubblewrap, and there is no `bwrap` here. {_INSTALL}")
     is_root = _has_two_users()
     data: list[int] = []
-    mounts = _mounts(limits, runtime, read_only, hidden, data)
+    try:
+        mounts = _mounts(limits, runtime, read_only, hidden, data)
+    except BaseException:
+        for fd in data:
+            os.close(fd)
+        raise
     ours, theirs = socket.socketpair()
     info_read, info_write = os.pipe()
     block_read, block_write = os.pipe()
@@ -380,20 +385,12 @@ def _isolation(is_root: bool) -> Isolation:
     )
 
 
-async def _readable(fd: int, timeout_s: float) -> bool:
-    """Wait until a descriptor can be read (a pidfd: its process has ended)."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    loop.add_reader(fd, wake)
+async def _readable(fd: int, timeout_s: float) -> None:
+    """Wait until a descriptor can be read (a pidfd: its process has ended), or for so long."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, ready.set)
     try:
-        await asyncio.wait_for(future, timeout_s)
-    except TimeoutError:
-        return False
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ready.wait(), timeout_s)
     finally:
         loop.remove_reader(fd)
-    return True

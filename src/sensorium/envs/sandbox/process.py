@@ -4,11 +4,10 @@ import asyncio
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from sensorium.envs.sandbox.base import KilledBy, Process
 from sensorium.envs.sandbox.channel import Channel
-from sensorium.envs.sandbox.output import BoundedOutput, OutputProtocol
+from sensorium.envs.sandbox.output import OutputProtocol
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Pipes:
             os.close(fd)
 
 
-async def collect(fd: int, output: BoundedOutput, protocol: OutputProtocol) -> asyncio.ReadTransport:
-    """Read a pipe into `output` until it ends or the transport is closed."""
+async def collect(fd: int, protocol: OutputProtocol) -> asyncio.ReadTransport:
+    """Read a pipe until it ends or the transport is closed."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(fd, "rb", buffering=0))
     return transport
@@ -123,6 +122,6 @@ class GuestProcess(Process):
         await self._tell("kill")
         await self.wait()
 
-    async def _tell(self, op: str, **fields: Any) -> None:
+    async def _tell(self, op: str) -> None:
         if self.alive and self._channel.is_open:
-            await self._channel.request(op, job=self._job, **fields)
+            await self._channel.request(op, job=self._job)

@@ -9,7 +9,7 @@ from pathlib import Path
 from sensorium.envs.sandbox.base import SandboxError
 
 _QUESTION = """
-import json, os, site, sys, sysconfig
+import json, site, sys, sysconfig
 paths = sysconfig.get_paths()
 print(json.dumps({
     "prefixes": [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix],

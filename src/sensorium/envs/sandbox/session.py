@@ -6,9 +6,10 @@ import os
 import posixpath
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class GuestSandbox(Sandbox):
         try:
             await asyncio.wait_for(self._ready, _READY_S)
         except BaseException as error:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 await asyncio.to_thread(launched.process.wait, 1.0)
             complaint = launched.complaint() or "it did not answer"
             await self.close()
@@ -220,7 +221,7 @@ class GuestSandbox(Sandbox):
         most = RUNAWAY * self.limits.output_bytes
         protocols = [OutputProtocol(output, most, lambda: stop("output")) for output in outputs]
         ends = (pipes.stdout, pipes.stderr)
-        transports = [await collect(*parts) for parts in zip(ends, outputs, protocols, strict=True)]
+        transports = [await collect(*parts) for parts in zip(ends, protocols, strict=True)]
         writer = await open_writer(pipes.stdin)
         feeding = asyncio.ensure_future(feed(writer, stdin))
         try:
@@ -250,7 +251,9 @@ class GuestSandbox(Sandbox):
             wall_s=time.monotonic() - began,
         )
 
-    async def _ended(self, end: "asyncio.Future[Ended]", limit: float, stop: Any) -> Ended:
+    async def _ended(
+        self, end: "asyncio.Future[Ended]", limit: float, stop: Callable[[KilledBy], None]
+    ) -> Ended:
         """Wait for the end of a program; past `limit` seconds it is ended, or its sandbox if that fails."""
         if not (await asyncio.wait([end], timeout=limit))[0]:
             stop("wall")
@@ -369,7 +372,6 @@ class GuestSandbox(Sandbox):
 
     def _pin(self, name: str, descriptor: int) -> None:
         """Make a host path that leads to exactly this socket, replacing an older one."""
-        os.set_inheritable(descriptor, False)
         link = self._directory() / name
         link.unlink(missing_ok=True)
         link.symlink_to(f"/proc/{os.getpid()}/fd/{descriptor}")

@@ -205,13 +205,9 @@ def _is_near(mention: Mention, answer: NumberAnswer) -> bool:
         (s for word, s in (("thousand", 1e3), ("million", 1e6), ("billion", 1e9)) if word in unit), 1.0
     )
     slack = answer.tolerance + _ROUND_OFF * max(1.0, abs(answer.value))
-    values = [mention.value * mention.multiplier]
-    if scale != 1.0:
-        values = (
-            [mention.value] if mention.multiplier == 1.0 else [mention.value * mention.multiplier / scale]
-        )
-    if mention.multiplier == 1.0 and scale != 1.0:
-        values.append(mention.value / scale)
+    values = [mention.value * mention.multiplier / scale]
+    if mention.multiplier == 1.0:  # in the unit already, or spelt out
+        values.append(mention.value)
     return any(abs(value - answer.value) <= slack for value in values)
 
 

@@ -1,41 +1,15 @@
 """Which pictures are asked about, and how large they are."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
 from sensorium.core import Config
+from sensorium.envs.visual_qa.charts.model import ChartKind
 
-Kind = Literal[
-    "bar",
-    "line",
-    "scatter",
-    "histogram",
-    "pie",
-    "stacked",
-    "box",
-    "heat_map",
-    "panels",
-    "invoice",
-    "form",
-    "table",
-    "notice",
-    "room",
-    "floor_plan",
-    "doom",
-]
+Kind = Literal[ChartKind, "invoice", "form", "table", "notice", "room", "floor_plan", "doom"]
 """Charts, then documents, then scenes."""
-CHARTS: tuple[Kind, ...] = (
-    "bar",
-    "line",
-    "scatter",
-    "histogram",
-    "pie",
-    "stacked",
-    "box",
-    "heat_map",
-    "panels",
-)
+CHARTS: tuple[Kind, ...] = get_args(ChartKind)
 DOCUMENTS: tuple[Kind, ...] = ("invoice", "form", "table", "notice")
 SCENES: tuple[Kind, ...] = ("room", "floor_plan")
 

@@ -13,12 +13,12 @@ from sensorium.envs.tool_env import ToolEnv
 from sensorium.envs.tools import Tool, ToolBox, ToolError
 from sensorium.envs.visual_qa.answers import answer_from, is_right
 from sensorium.envs.visual_qa.config import VisualQAConfig
+from sensorium.envs.visual_qa.number_words import MAX_CHARS
 from sensorium.envs.visual_qa.pictures import draw, enlarge
 from sensorium.llm.messages import ImageBlock
 from sensorium.observations import Source
 
 _LEAST_SHARE = 0.02
-_MAX_ANSWER_CHARS = 4000
 
 
 def _as_text(value: Any) -> Any:
@@ -104,5 +104,5 @@ class VisualQAEnv(ToolEnv):
         return "submitted"
 
     def _judge(self, text: str) -> None:
-        right = is_right(text[-_MAX_ANSWER_CHARS:], self._answer)
+        right = is_right(text[-MAX_CHARS:], self._answer)
         self.finish(float(right), "answer", num_zooms=float(self._num_zooms))

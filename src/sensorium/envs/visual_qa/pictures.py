@@ -33,7 +33,7 @@ def draw(shown: dict[str, Any]) -> bytes:
     Raises:
         MissingDependencyError: What draws it is not installed.
     """
-    return _drawn(_ADAPTER.validate_python(shown).model_dump_json())
+    return _drawn(_ADAPTER.validate_python(shown))
 
 
 def enlarge(data: bytes, left: float, top: float, right: float, bottom: float) -> bytes:
@@ -63,10 +63,10 @@ def enlarge(data: bytes, left: float, top: float, right: float, bottom: float) -
 
 
 @functools.lru_cache(maxsize=64)
-def _drawn(shown: str) -> bytes:
+def _drawn(picture: Picture) -> bytes:
     from PIL import Image
 
-    return _png(Image.fromarray(_pixels(_ADAPTER.validate_json(shown))))
+    return _png(Image.fromarray(_pixels(picture)))
 
 
 def _pixels(picture: Picture) -> NDArray[np.uint8]:

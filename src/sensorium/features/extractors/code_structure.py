@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sensorium.core.counted import counted
 from sensorium.core.errors import require
 from sensorium.features.extractors.base import Features
 from sensorium.features.extractors.outline import outline_of
@@ -169,7 +170,7 @@ def _summary(data: dict[str, Any]) -> str:
     if classes:
         said.append(f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}")
     if functions:
-        said.append(f"{len(functions):,} {'function' if len(functions) == 1 else 'functions'}")
+        said.append(counted(len(functions), "function"))
         worst = max(functions, key=lambda entry: entry.get("complexity", 0))
         if worst.get("complexity", 0) > 5:
             said.append(

@@ -44,10 +44,7 @@ def read_answer(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
 
 def _read_calls(body: str) -> list[Call] | None:
     """Calls in a JSON text; None when it holds anything else."""
-    try:
-        value = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
+    value = _parsed(body)
     calls = [_read_call(one) for one in (value if isinstance(value, list) else [value])]
     return None if None in calls else [call for call in calls if call is not None]
 
@@ -57,13 +54,18 @@ def _read_call(value: Any) -> Call | None:
         return None
     arguments = value.get("arguments", value.get("parameters"))
     if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            return None
+        arguments = _parsed(arguments)
     if not isinstance(arguments, dict):
         return None
     return value["name"], json.dumps(arguments, ensure_ascii=False)
+
+
+def _parsed(text: str) -> Any:
+    """What a JSON text says; None when it is none, which is no call either."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _refuse(name: str) -> None:

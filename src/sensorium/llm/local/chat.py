@@ -197,7 +197,7 @@ class LocalChatModel:
             ),
         )
         reason = "tool_calls" if calls and generation.finish_reason == "stop" else generation.finish_reason
-        completion = LocalCompletion(
+        return LocalCompletion(
             message=message,
             finish_reason=reason,
             usage=Usage(prompt_tokens=len(request.prompt), completion_tokens=len(generation.token_ids)),
@@ -205,8 +205,8 @@ class LocalChatModel:
             seed=generation.seed,
             weights_version=generation.weights_version,
             reused_tokens=generation.reused_tokens,
+            **_details(request, generation),
         )
-        return completion.model_copy(update=_details(request, generation))
 
 
 def _details(request: Request, generation: Generation) -> dict[str, Any]:

@@ -106,11 +106,13 @@ class Decoder:
         return jobs
 
     def _drop_cancelled(self, done: list[Job]) -> None:
-        done += [job for job in self._reading if job.is_cancelled()]
-        self._reading = deque(job for job in self._reading if not job.is_cancelled())
-        for job in [job for job in self._running if job.is_cancelled()]:
-            self._leave(job)
-            done.append(job)
+        cancelled = [job for job in (*self._reading, *self._running) if job.is_cancelled()]
+        for job in cancelled:  # asked once: another thread may cancel one meanwhile
+            if job in self._reading:
+                self._reading.remove(job)
+            else:
+                self._leave(job)
+        done += cancelled
 
     def _read(self, done: list[Job]) -> None:
         """Read prompts, oldest first, until the tokens for one step are used up."""

@@ -61,7 +61,7 @@ class Engine:
         self.stats = EngineStats()
         self._decoder = Decoder(model, vocabulary, config)
         self._queue: deque[tuple[Job, Future[Generation]]] = deque()
-        self._futures: dict[int, Future[Generation]] = {}
+        self._futures: dict[Job, Future[Generation]] = {}
         self._changed = threading.Condition()
         self._pausing = threading.RLock()
         self._is_paused = False
@@ -211,7 +211,7 @@ class Engine:
                     if not future.cancelled():
                         if not self._decoder.has_room(len(job.reads)):
                             break
-                        self._futures[id(job)] = future
+                        self._futures[job] = future
                         self._decoder.start(job)
                     self._queue.popleft()
                 if self._decoder.num_jobs:
@@ -222,7 +222,7 @@ class Engine:
         return self._decoder.num_jobs > 0 or (bool(self._queue) and not self._is_paused)
 
     def _deliver(self, job: Job) -> None:
-        future = self._futures.pop(id(job))
+        future = self._futures.pop(job)
         self.stats.requests += 1
         self.stats.failures += job.failure is not None
         self.stats.prompt_tokens += len(job.request.prompt)

@@ -34,7 +34,7 @@ class Vocabulary(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Job:
     """A request, and what has been sampled of its answer."""
 

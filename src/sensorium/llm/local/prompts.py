@@ -1,5 +1,6 @@
 """A conversation as a model's chat template takes it, tools included."""
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -162,10 +163,8 @@ def _call_with_object(call: Mapping[str, Any]) -> dict[str, Any]:
     function = dict(call.get("function") or {})
     arguments = function.get("arguments")
     if isinstance(arguments, str):
-        try:
+        with contextlib.suppress(ValueError):
             function["arguments"] = json.loads(arguments or "{}")
-        except ValueError:
-            function["arguments"] = arguments
     return {**call, "function": function}
 
 

@@ -25,7 +25,7 @@ class RequestError(ModelError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How tokens are chosen; validated by `read_sampling`."""
+    """How tokens are chosen; validated by `read_options`."""
 
     temperature: float = 1.0
     """0 takes the likeliest token."""

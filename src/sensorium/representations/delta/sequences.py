@@ -16,9 +16,8 @@ _MAX_EDITS = 256
 """Insertions and removals that one stretch without unique elements is searched for."""
 _FREE_WORK = 200_000
 """Elements that are looked at beyond a fixed number of times the length of the sequences."""
-
-
 _NARROWED_CHARS = 400_000
+"""Limit of `Work.chars`."""
 
 
 class Work:

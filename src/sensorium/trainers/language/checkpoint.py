@@ -6,20 +6,19 @@ optimizer.safetensors  moments of Adam, by parameter name
 state.json             counters, the round under way, sha256 of every file
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load, save
-from torch import Tensor
+from safetensors.torch import save
 
 from sensorium.core import CheckpointError
-from sensorium.core.files import PARTIAL_SUFFIX, atomic_directory
+from sensorium.core.files import atomic_directory
 from sensorium.trainers.language.learner import Learner, Rows
 from sensorium.trainers.language.samples import Sample
+from sensorium.trainers.tensor_files import load_moments, moments, no_space, read_tensors, saveable, sha256
 
 FORMAT = 1
 """Version of the layout above."""
@@ -49,21 +48,16 @@ def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending:
     Raises:
         CheckpointError: The disk is full or the folder cannot be written.
     """
-    moments = {
-        f"{name}/{key}": value
-        for name, parameter in learner.parameters.items()
-        for key, value in learner.optimizer.state.get(parameter, {}).items()
-    }
     files = {
-        "model.safetensors": save(_plain(learner.parameters)),
-        "optimizer.safetensors": save(_plain(moments)),
+        "model.safetensors": save(saveable(learner.parameters)),
+        "optimizer.safetensors": save(saveable(moments(learner.parameters, learner.optimizer))),
     }
     state = {
         "format": FORMAT,
         "num_steps": learner.num_steps,
         "counters": dict(counters),
         "pending": None if pending is None else _pending_json(pending),
-        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        "sha256": {name: sha256(content) for name, content in files.items()},
     }
     try:
         with atomic_directory(path) as folder:
@@ -71,10 +65,7 @@ def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending:
                 (folder / name).write_bytes(content)
             (folder / "state.json").write_text(json.dumps(state))
     except OSError as error:
-        raise CheckpointError(
-            f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. "
-            "Free some space and go on with --on-existing resume."
-        ) from error
+        raise no_space(path, error) from error
 
 
 def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | None]:
@@ -89,8 +80,8 @@ def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | No
             raise CheckpointError(
                 f"{path} has checkpoint format {state['format']}; this version reads {FORMAT}."
             )
-        tensors, moments = (
-            _read(path, name, state) for name in ("model.safetensors", "optimizer.safetensors")
+        tensors, of_adam = (
+            read_tensors(path, name, state) for name in ("model.safetensors", "optimizer.safetensors")
         )
         pending = None if state["pending"] is None else _pending(state["pending"])
         counters: dict[str, Any] = state["counters"]
@@ -106,33 +97,9 @@ def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | No
     with torch.no_grad():
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
-    for full_name, tensor in moments.items():
-        name, _, key = full_name.rpartition("/")
-        device = torch.device("cpu") if key == "step" else own[name].device
-        learner.optimizer.state[own[name]][key] = tensor.to(device)
+    load_moments(own, learner.optimizer, of_adam)
     learner.num_steps = num_steps
     return counters, pending
-
-
-def latest_run_checkpoint(run: Path) -> Path | None:
-    """Newest complete checkpoint of a run, or None."""
-    folders = (path.parent for path in (run / "checkpoints").glob("*/state.json"))
-    found = sorted(folder for folder in folders if folder.suffix != PARTIAL_SUFFIX)
-    return found[-1] if found else None
-
-
-def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-
-
-def _read(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
-    content = (path / name).read_bytes()
-    if hashlib.sha256(content).hexdigest() != state["sha256"][name]:
-        raise CheckpointError(
-            f"{path / name} is corrupt: its sha256 is not the one in state.json. Delete this checkpoint "
-            "folder to go on from the one before it."
-        )
-    return load(content)
 
 
 def _pending_json(pending: Pending) -> dict[str, Any]:

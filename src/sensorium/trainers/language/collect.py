@@ -1,6 +1,7 @@
 """Collecting: groups of episodes of one task, many at a time, with the model that is trained."""
 
 import asyncio
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -78,20 +79,18 @@ class Collector:
         limits = algo.dynamic_sampling
         missing = wanted
         while missing and rounds < (limits.max_rounds if limits else 1):
-            played, lost = asyncio.run(self._groups(sampler.take(missing), update, rounds))
-            failed, rounds = failed + lost, rounds + 1
+            played, reasons = asyncio.run(self._groups(sampler.take(missing), update, rounds))
+            failed, rounds = failed + len(reasons), rounds + 1
             if not played:
                 raise TrainingError(
-                    f"All {missing * algo.group_size} episodes of update {update} failed, each "
-                    f"{algo.max_retries + 1} times. The last reason: {self._reason}"
+                    f"All {missing * algo.group_size} episodes of update {update} failed, after "
+                    f"{len(reasons)} tries. The last reason: {reasons[-1]}"
                 )
             outcomes += [float(t.verdict.reward or 0.0) for t in played]
             good = played if limits is None else _with_signal(played)
             kept += good
-            left_out += missing - len({t.task.id for t in good})
+            left_out += len({t.task.id for t in played}) - len({t.task.id for t in good})
             missing = wanted - len({t.task.id for t in kept})
-            if limits is None:
-                break
         if limits is not None and missing:
             match limits.on_exhausted:
                 case "error":
@@ -101,7 +100,7 @@ class Collector:
                     )
                 case "skip":
                     kept = []
-        return Collected(kept, outcomes, failed, rounds, left_out if limits else 0)
+        return Collected(kept, outcomes, failed, rounds, left_out)
 
     async def play(self, task: Task, *, seed: int, temperature: float) -> Trajectory:
         """One episode."""
@@ -116,44 +115,46 @@ class Collector:
         session = EnvSession(env, self.pipeline, self.config.episode, system=self._system)
         return await run_episode(ChatAgent(self._model, settings), session, task, seed=seed)
 
-    async def _groups(self, tasks: Sequence[Task], update: int, number: int) -> tuple[list[Trajectory], int]:
-        """Groups of all tasks, in order, and how many tries failed."""
+    async def _groups(
+        self, tasks: Sequence[Task], update: int, number: int
+    ) -> tuple[list[Trajectory], list[str]]:
+        """Groups of all tasks, in order, and why tries failed."""
         slots = asyncio.Semaphore(self.config.concurrency)
-        failed = 0
+        reasons: list[str] = []
 
         async def one(task: Task, member: int) -> Trajectory | None:
-            nonlocal failed
             for attempt in range(self.config.algo.max_retries + 1):
                 seed = derive_seed(self.config.seed, "rollout", update, number, task.id, member, attempt)
                 async with slots:
                     made = await self.play(task, seed=seed, temperature=self.config.agent.temperature)
                 if made.verdict.failure is None:
                     return made
-                failed += 1
-                self._reason = made.verdict.failure.reason
+                reasons.append(made.verdict.failure.reason)
                 if made.verdict.failure.terminal:
                     break
             return None
 
         members = range(self.config.algo.group_size)
         played = await asyncio.gather(*(one(task, member) for task in tasks for member in members))
-        return [trajectory for trajectory in played if trajectory is not None], failed
+        return [trajectory for trajectory in played if trajectory is not None], reasons
 
     def evaluate(self) -> list[Trajectory]:
         """Play every task of the evaluation once; failed ones are among the result."""
-        wanted = self.config.evaluation
+        return asyncio.run(self._evaluate())
 
-        async def all_of(tasks: Sequence[Task]) -> list[Trajectory]:
-            slots = asyncio.Semaphore(self.config.concurrency)
+    async def _evaluate(self) -> list[Trajectory]:
+        wanted, slots = self.config.evaluation, asyncio.Semaphore(self.config.concurrency)
 
-            async def one(task: Task) -> Trajectory:
-                async with slots:
-                    seed = derive_seed(self.config.seed, "evaluation", task.id)
-                    return await self.play(task, seed=seed, temperature=wanted.temperature)
+        async def one(task: Task) -> Trajectory:
+            async with slots:
+                seed = derive_seed(self.config.seed, "evaluation", task.id)
+                return await self.play(task, seed=seed, temperature=wanted.temperature)
 
-            return list(await asyncio.gather(*(one(task) for task in tasks)))
+        return list(await asyncio.gather(*(one(task) for task in self._evaluation_tasks)))
 
-        return asyncio.run(all_of(self.tasks(wanted.split, wanted.tasks)))
+    @functools.cached_property
+    def _evaluation_tasks(self) -> Sequence[Task]:
+        return self.tasks(self.config.evaluation.split, self.config.evaluation.tasks)
 
 
 class TaskSampler:
@@ -176,8 +177,13 @@ class TaskSampler:
 
     def _at(self, position: int) -> Task:
         lap, place = divmod(position, len(self._tasks))
-        generator = torch.Generator().manual_seed(derive_seed(self._seed, "tasks", lap))
-        return self._tasks[int(torch.randperm(len(self._tasks), generator=generator)[place])]
+        return self._tasks[_order(derive_seed(self._seed, "tasks", lap), len(self._tasks))[place]]
+
+
+@functools.lru_cache(maxsize=4)
+def _order(seed: int, count: int) -> list[int]:
+    """A random order of so many."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
 
 
 def _with_signal(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

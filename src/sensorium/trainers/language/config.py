@@ -1,5 +1,6 @@
 """What a run of a language model's agent needs to know, complete: `config.json` holds exactly this."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -204,6 +205,11 @@ class LanguageRunConfig(Config):
     checkpoint_every: int = Field(default=20, ge=1)
     """Updates between two checkpoints."""
     unnamed: ClassVar[frozenset[str]] = frozenset({"seed"})
+
+    def outdated(self, changes: Mapping[str, Any]) -> frozenset[str]:
+        """Settings of an environment mean nothing to another one."""
+        is_other = changes.get("env", self.env) != self.env
+        return frozenset({"env_settings"}) if is_other else super().outdated(changes)
 
     @property
     def run_name(self) -> str:

@@ -135,12 +135,12 @@ def state_numbers(
 def _penalty(
     trajectories: Sequence[Trajectory], samples: Sequence[Sample], config: GRPOConfig
 ) -> Float[Tensor, " episodes"]:
+    limits = config.overlong
+    if limits is None:
+        return torch.zeros(len(trajectories))
     counts = torch.zeros(len(trajectories), dtype=torch.long)
     for sample in samples:
         counts[sample.trajectory] += len(sample.answer)
-    if config.overlong is None:
-        return torch.zeros(len(trajectories))
-    limits = config.overlong
     return overlong_penalty(
         counts, max_tokens=limits.max_tokens, cache_tokens=limits.cache_tokens, factor=limits.factor
     )

@@ -20,13 +20,14 @@ from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, TensorBoardSin
 from sensorium.metrics.sinks import read_jsonl
 from sensorium.rollouts.trajectory import Trajectory
 from sensorium.trainers.interrupts import interrupt_flag
-from sensorium.trainers.language.checkpoint import Pending, latest_run_checkpoint, load_run, save_run
+from sensorium.trainers.language.checkpoint import Pending, load_run, save_run
 from sensorium.trainers.language.collect import Collected, Collector, TaskSampler
 from sensorium.trainers.language.config import ALGORITHM_VERSION, LanguageRunConfig
 from sensorium.trainers.language.credit import credit
 from sensorium.trainers.language.learner import Learner, Rows, minibatch
 from sensorium.trainers.language.model import with_adapters
 from sensorium.trainers.language.samples import samples_of
+from sensorium.trainers.tensor_files import latest_checkpoint
 
 TINY = "tiny"
 """Name of a model that is made for the run."""
@@ -81,14 +82,12 @@ class GRPOTraining:
         self.wall_s = 0.0
         self._pending: Pending | None = None
         self._stopwatch = Stopwatch()
-        found = latest_run_checkpoint(run)
-        self._saved = -1
+        found = latest_checkpoint(run)
         if found is not None:
             with self.chat.engine.paused():
                 counters, self._pending = load_run(found, self.learner)
             self.update, self.wall_s = int(counters["update"]), float(counters["wall_s"])
             self.sampler.cursor = int(counters["cursor"])
-            self._saved = self.update
 
     def _find(self, name: str) -> Path | str:
         """Folder of a model; ``tiny`` is made of random weights, for tests of everything but skill."""
@@ -121,12 +120,12 @@ class GRPOTraining:
             with interrupt_flag() as interrupted:
                 while self.update < self.config.algo.total_updates:
                     metrics = self._round(interrupted.is_set)
+                    if metrics is not None and self._is_due(self.config.evaluation.every):
+                        metrics |= self._evaluated()
                     self.wall_s = wall_before + time.perf_counter() - began
                     if metrics is None:
                         self._save()
                         return False
-                    if self._is_due(self.config.evaluation.every):
-                        metrics |= self._evaluated()
                     sinks.write(self.update, metrics)
                     rate = (time.perf_counter() - began) / (self.update - done_before)
                     report(self._progress(metrics, rate))

@@ -28,8 +28,6 @@ class Sample(NamedTuple):
     """Number of its episode in the batch."""
     step: int
     """Number of the step in its episode, from 0."""
-    version: int
-    """Of the weights that sampled it."""
     is_cut: bool
     """The limit of tokens ended the answer."""
 
@@ -82,7 +80,6 @@ def samples_of(trajectories: Sequence[Trajectory], *, temperature: float) -> lis
                     counts=tuple(free),
                     trajectory=number,
                     step=place,
-                    version=made.weights_version,
                     is_cut=made.finish_reason == "length",
                 )
             )

@@ -11,10 +11,7 @@ def join(draw: Draw) -> Question:
     """A mean over the rows that two files share."""
     y, g = draw.numbers(1)[0], draw.category()
     level = draw.level(g, 25)
-    table, ids = draw.table, _ids(draw)
-    left = Table({"id": ids, **table.only([c.name for c in draw.columns if c.name != y.name]).columns})
-    right = Table({"id": ids, y.name: table.texts(y.name)})
-    total = len(table)
+    total, (left, right) = len(draw.table), _two_tables(draw, y)
     left = left.take(sorted(draw.rng.sample(range(total), round(0.9 * total))))
     right = right.take(draw.rng.sample(range(total), round(0.85 * total)))
     found = dict(zip(right.texts("id"), right.texts(y.name), strict=True))
@@ -28,9 +25,8 @@ def join(draw: Draw) -> Question:
     name, other = draw.file, f"{draw.dataset.name}_{y.name}.csv"
     return Question(
         "Join the two files on id; ids that only one of them has are left out. What is the mean of "
-        f"{y.name} over "
-        f"the rows where {g.name} is {level!r}?",
-        number(math.fsum(values) / len(values)),
+        f"{y.name} over the rows where {g.name} is {level!r}?",
+        number(measures.mean(values)),
         f"d = df.merge(pd.read_csv({other!r}), on='id', how='inner')\n"
         f"answer = d.loc[d[{g.name!r}].astype(str) == {level!r}, {y.name!r}].mean()",
         (y.name, g.name),
@@ -42,9 +38,7 @@ def join(draw: Draw) -> Question:
 def unmatched(draw: Draw) -> Question:
     """How many ids one of two files lacks."""
     y = draw.numbers(1)[0]
-    total, ids = len(draw.table), _ids(draw)
-    left = Table({"id": ids, **draw.table.only([c.name for c in draw.columns if c.name != y.name]).columns})
-    right = Table({"id": ids, y.name: draw.table.texts(y.name)})
+    total, (left, right) = len(draw.table), _two_tables(draw, y)
     left = left.take(sorted(draw.rng.sample(range(total), round(draw.rng.uniform(0.7, 0.9) * total))))
     right = right.take(draw.rng.sample(range(total), round(draw.rng.uniform(0.6, 0.9) * total)))
     name, other = draw.file, f"{draw.dataset.name}_{y.name}.csv"
@@ -89,8 +83,7 @@ def filled_values(draw: Draw) -> Question:
     filled = measures.as_numbers([float(cell) if cell else median for cell in table.texts(y.name)])
     return Question(
         f"Replace the missing values of {y.name} by the median of its other values. What is the sample "
-        "standard "
-        f"deviation (n - 1) of {y.name} then?",
+        f"standard deviation (n - 1) of {y.name} then?",
         number(math.sqrt(measures.variance(filled))),
         f"answer = df[{y.name!r}].fillna(df[{y.name!r}].median()).std()",
         (y.name,),
@@ -113,7 +106,7 @@ def duplicates(draw: Draw) -> Question:
     else:
         text = f"Remove the rows that repeat an earlier row exactly. What is the mean of {y.name} then?"
         key, code = (
-            number(math.fsum(values) / len(values)),
+            number(measures.mean(values)),
             f"answer = df.drop_duplicates()[{y.name!r}].mean()",
         )
     return Question(text, key, code, (y.name,), {draw.file: table.take(rows)})
@@ -135,11 +128,10 @@ def written_numbers(draw: Draw) -> Question:
         raise Unsuitable
     array = measures.as_numbers(values)
     how = draw.rng.choice(("mean", "median"))
-    value = math.fsum(array) / len(array) if how == "mean" else measures.quantile(array, 0.5)
+    value = measures.mean(array) if how == "mean" else measures.quantile(array, 0.5)
     return Question(
         f"In the column {y.name} numbers are written with thousands separators, units or signs, and what "
-        "is not "
-        f"known is said in words. What is the {how} of its numbers?",
+        f"is not known is said in words. What is the {how} of its numbers?",
         number(value),
         f"text = df[{y.name!r}].astype(str).str.replace(',', '').str.extract(r'(-?\\d+(?:\\.\\d+)?)')[0]\n"
         f"answer = text.dropna().astype(float).{how}()",
@@ -152,6 +144,13 @@ def _ids(draw: Draw) -> tuple[str, ...]:
     """An id for each row, in no order."""
     numbers = draw.rng.sample(range(10_000, 99_999), len(draw.table))
     return tuple(f"R{number}" for number in numbers)
+
+
+def _two_tables(draw: Draw, y: Column) -> tuple[Table, Table]:
+    """All other columns, and `y`, with the ids of their rows."""
+    ids = _ids(draw)
+    rest = draw.table.only([column.name for column in draw.columns if column.name != y.name])
+    return Table({"id": ids, **rest.columns}), Table({"id": ids, y.name: draw.table.texts(y.name)})
 
 
 def _with_gaps(draw: Draw, table: Table, column: Column, share: float) -> Table:

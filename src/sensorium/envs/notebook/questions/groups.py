@@ -23,7 +23,7 @@ def group_mean(draw: Draw) -> Question:
     values = draw.complete(y, where={g.name: level}).numbers(y.name)
     return Question(
         f"What is the mean of {y.name} over the rows where {g.name} is {level!r}?",
-        number(math.fsum(values) / len(values)),
+        number(measures.mean(values)),
         f"answer = df.loc[df[{g.name!r}].astype(str) == {level!r}, {y.name!r}].mean()",
         (y.name, g.name),
     )
@@ -39,7 +39,7 @@ def group_extreme(draw: Draw) -> Question:
     scores = {}
     for level in levels:
         own = values[[cell == level for cell in groups]]
-        scores[level] = math.fsum(own) / len(own) if how == "mean" else measures.quantile(own, 0.5)
+        scores[level] = measures.mean(own) if how == "mean" else measures.quantile(own, 0.5)
     word, method = ("highest", "idxmax") if highest else ("lowest", "idxmin")
     return Question(
         f"Which {g.name} has the {word} {how} of {y.name}?",
@@ -57,7 +57,7 @@ def group_difference(draw: Draw) -> Question:
         raise Unsuitable
     one, other = draw.rng.sample(levels, 2)
     a, b = (draw.complete(y, where={g.name: level}).numbers(y.name) for level in (one, other))
-    difference = math.fsum(a) / len(a) - math.fsum(b) / len(b)
+    difference = measures.mean(a) - measures.mean(b)
     said = f"the mean of {y.name} where {g.name} is {one!r} minus its mean where {g.name} is {other!r}"
     pick = "".join(
         f"{n} = df.loc[df[{g.name!r}].astype(str) == {level!r}, {y.name!r}].dropna()\n"
@@ -85,10 +85,8 @@ def filtered_quantile(draw: Draw) -> Question:
     """A percentile of the rows above a threshold."""
     x, y = draw.numbers(2)
     table = draw.complete(x, y)
-    limit, percent = (
-        draw.threshold(table.numbers(x.name), 0.1, 0.6),
-        draw.rng.choice((10, 25, 35, 65, 75, 90)),
-    )
+    limit = draw.threshold(table.numbers(x.name), 0.1, 0.6)
+    percent = draw.rng.choice((10, 25, 35, 65, 75, 90))
     values = table.numbers(y.name)[table.numbers(x.name) > limit]
     if len(values) < 10:
         raise Unsuitable
@@ -136,7 +134,7 @@ def spread(draw: Draw) -> Question:
     """How much a column varies."""
     y = draw.numbers(1)[0]
     values = draw.complete(y).numbers(y.name)
-    mean = math.fsum(values) / len(values)
+    mean = measures.mean(values)
     name = repr(y.name)
     kinds = {
         "sample standard deviation (n - 1)": (math.sqrt(measures.variance(values)), f"df[{name}].std()"),
@@ -170,12 +168,11 @@ def outliers(draw: Draw) -> Question:
     outside = int(((values < low - reach) | (values > high + reach)).sum())
     return Question(
         f"How many values of {y.name} are outliers, that is below Q1 - 1.5 IQR or above Q3 + 1.5 IQR "
-        "(quartiles "
-        "with linear interpolation)?",
+        "(quartiles with linear interpolation)?",
         count(outside, at_least=6),
         f"q1, q3 = df[{y.name!r}].quantile([0.25, 0.75])\n"
-        f"answer = int(((df[{y.name!r}] < q1 - 1.5 * (q3 - q1)) | (df[{y.name!r}] > q3 + 1.5 * (q3 - "
-        "q1))).sum())",
+        f"answer = int(((df[{y.name!r}] < q1 - 1.5 * (q3 - q1)) | "
+        f"(df[{y.name!r}] > q3 + 1.5 * (q3 - q1))).sum())",
         (y.name,),
     )
 

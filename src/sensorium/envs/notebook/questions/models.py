@@ -6,7 +6,6 @@ import numpy as np
 
 from sensorium.envs.notebook import measures
 from sensorium.envs.notebook.questions.question import Draw, Question, Unsuitable, number
-from sensorium.envs.notebook.table import Column
 
 
 def correlation(draw: Draw) -> Question:
@@ -171,7 +170,7 @@ def analysis_of_variance(draw: Draw) -> Question:
 def independence(draw: Draw) -> Question:
     """Chi-square of two columns of categories."""
     columns = [c for c in draw.columns if c.kind == "category" and 2 <= len(draw.levels(c)) <= 12]
-    if len(columns) < 2 or _larger(columns, draw) < 3:
+    if len(columns) < 2 or max(len(draw.levels(c)) for c in columns) < 3:
         raise Unsuitable
     one, other = draw.rng.sample(columns, 2)
     table = draw.complete(one, other)
@@ -217,7 +216,3 @@ def _is_collinear(columns: list[measures.Numbers]) -> bool:
         if np.std(one) == 0 or any(abs(measures.pearson(one, other)) > 0.999 for other in columns[:place]):
             return True
     return False
-
-
-def _larger(columns: list[Column], draw: Draw) -> int:
-    return max(len(draw.levels(c)) for c in columns)

@@ -97,17 +97,10 @@ class Draw:
         Raises:
             Unsuitable: None has so many rows.
         """
-        return self.pick(self.levels(column, at_least))
-
-    def pick(self, choices: Sequence[str]) -> str:
-        """One of some.
-
-        Raises:
-            Unsuitable: There are none.
-        """
-        if not choices:
+        levels = self.levels(column, at_least)
+        if not levels:
             raise Unsuitable
-        return self.rng.choice(choices)
+        return self.rng.choice(levels)
 
     def complete(self, *columns: Column, where: Mapping[str, str] | None = None) -> Table:
         """Rows that have a value in each of these columns, and these categories.

@@ -94,7 +94,7 @@ def month_of_year(draw: Draw) -> Question:
     values, how = groups[(year, month)], draw.rng.choice(("mean", "sum", "median"))
     array = measures.as_numbers(values)
     value = {
-        "mean": math.fsum(array) / len(array),
+        "mean": measures.mean(array),
         "sum": math.fsum(array),
         "median": measures.quantile(array, 0.5),
     }[how]
@@ -110,9 +110,8 @@ def trend(draw: Draw) -> Question:
     y, values = _series(draw)
     coefficients, _ = measures.least_squares([np.arange(len(values), dtype=np.float64)], values)
     return Question(
-        f"The rows are in the order of time. Leave out rows where {y.name} is missing, number the others "
-        "0, 1, 2, "
-        f"... and fit a line to {y.name} over that number by least squares. What is its slope?",
+        f"{_in_order(y)}, number the others 0, 1, 2, ... and fit a line to {y.name} over that number by "
+        "least squares. What is its slope?",
         number(float(coefficients[1])),
         f"import numpy as np\nv = df[{y.name!r}].dropna().to_numpy(float)\n"
         "answer = np.polyfit(np.arange(len(v)), v, 1)[0]",
@@ -127,9 +126,7 @@ def rolling_extreme(draw: Draw) -> Question:
     means = [math.fsum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
     value, word, method = (max(means), "greatest", "max") if highest else (min(means), "smallest", "min")
     return Question(
-        f"The rows are in the order of time. Leave out rows where {y.name} is missing. What is the {word} "
-        "mean "
-        f"of {y.name} over {width} consecutive rows?",
+        f"{_in_order(y)}. What is the {word} mean of {y.name} over {width} consecutive rows?",
         number(value),
         f"answer = df[{y.name!r}].dropna().rolling({width}).mean().{method}()",
         (y.name,),
@@ -141,10 +138,8 @@ def autocorrelation(draw: Draw) -> Question:
     y, values = _series(draw)
     lag = draw.rng.choice((1, 2, 3, 4, 6))
     return Question(
-        f"The rows are in the order of time. Leave out rows where {y.name} is missing. What is Pearson's "
-        f"correlation of {y.name} with its own value {lag} row{'s' if lag > 1 else ''} later (over the "
-        "pairs of "
-        "rows for which both exist)?",
+        f"{_in_order(y)}. What is Pearson's correlation of {y.name} with its own value {lag} "
+        f"row{'s' if lag > 1 else ''} later (over the pairs of rows for which both exist)?",
         number(measures.pearson(values[:-lag], values[lag:])),
         f"answer = df[{y.name!r}].dropna().reset_index(drop=True).autocorr({lag})",
         (y.name,),
@@ -166,8 +161,8 @@ def relative_change(draw: Draw) -> Question:
     if (value > 0) is not highest:
         raise Unsuitable
     return Question(
-        f"The rows are in the order of time. Leave out rows where {y.name} is missing. What is the {word} of "
-        f"{y.name} from one row to the next, in per cent of the earlier value?",
+        f"{_in_order(y)}. What is the {word} of {y.name} from one row to the next, in per cent of the "
+        "earlier value?",
         number(value),
         f"answer = 100 * df[{y.name!r}].dropna().pct_change().{method}()",
         (y.name,),
@@ -183,8 +178,8 @@ def longest_run(draw: Draw) -> Question:
         run = run + 1 if value > limit else 0
         longest = max(longest, run)
     return Question(
-        f"The rows are in the order of time. Leave out rows where {y.name} is missing. What is the greatest "
-        f"number of consecutive rows with {y.name} greater than {limit:g}?",
+        f"{_in_order(y)}. What is the greatest number of consecutive rows with {y.name} greater than "
+        f"{limit:g}?",
         count(longest, at_least=7),
         f"above = df[{y.name!r}].dropna() > {limit!r}\n"
         "answer = int(above.groupby((~above).cumsum()).sum().max())",
@@ -223,7 +218,7 @@ class _Dated:
         groups = defaultdict(list)
         for day, value in self.rows:
             groups[group(day)].append(value)
-        return {name: math.fsum(values) / len(values) for name, values in groups.items()}
+        return {name: measures.mean(values) for name, values in groups.items()}
 
     def question(self, text: str, key: AnswerKey, code: str) -> Question:
         """A question about these rows."""
@@ -233,6 +228,11 @@ class _Dated:
         table = self._draw.table.with_column(name, self._cells)
         note = f"In {name} the last day of 2012 would be written {example}."
         return Question(text, key, parse + code, (name, self.y.name), {self._draw.file: table}, note)
+
+
+def _in_order(y: Column) -> str:
+    """How a question about consecutive rows begins."""
+    return f"The rows are in the order of time. Leave out rows where {y.name} is missing"
 
 
 def _series(draw: Draw) -> tuple[Column, measures.Numbers]:

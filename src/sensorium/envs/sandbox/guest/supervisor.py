@@ -132,7 +132,7 @@ class Supervisor:
         child.returncode = 0  # `_reap` waits for it, not this object
         self._jobs[child.pid] = Job(request["number"], child.pid, request["cpu_s"])
         self._wait_s = BUSY_S
-        return {"pid": child.pid}, None
+        return {}, None
 
     def _confine(self, directory: int, cpu_s: Optional[float]) -> None:  # noqa: UP045
         """In the child, before the program: its directory, its user, its limits."""

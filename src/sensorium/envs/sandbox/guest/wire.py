@@ -11,8 +11,25 @@ CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 MAX_DESCRIPTORS = 64
 
 
+def frame(message: dict[str, Any]) -> bytes:
+    """A message as it goes over the socket: four bytes of length, then JSON."""
+    payload = json.dumps(message).encode()
+    return struct.pack(">I", len(payload)) + payload
+
+
+def receive_from(end: socket.socket, size: int) -> tuple[bytes, list[int]]:
+    """At most `size` bytes that are there to read (none: the other end has gone), and their descriptors."""
+    space = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
+    data, ancillary, _, _ = end.recvmsg(size, space, CLOSE_ON_EXEC)
+    numbers = array.array("i")
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+    return data, numbers.tolist()
+
+
 class Wire:
-    """Frames of JSON (four bytes of length, then the text), and descriptors beside them."""
+    """Frames, and descriptors beside them."""
 
     def __init__(self, descriptor: int) -> None:
         self.socket = socket.socket(fileno=descriptor)
@@ -21,13 +38,8 @@ class Wire:
 
     def receive(self) -> Optional[list[dict[str, Any]]]:  # noqa: UP045 - older interpreters run this too
         """Read what is there; return whole requests, or None when the host has gone."""
-        space = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
-        data, ancillary, _, _ = self.socket.recvmsg(1 << 16, space, CLOSE_ON_EXEC)
-        for level, kind, content in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                numbers = array.array("i")
-                numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
-                self._descriptors.extend(numbers)
+        data, descriptors = receive_from(self.socket, 1 << 16)
+        self._descriptors.extend(descriptors)
         if not data:
             return None
         self._buffer += data
@@ -46,8 +58,7 @@ class Wire:
 
     def send(self, message: dict[str, Any], descriptor: Optional[int] = None) -> None:  # noqa: UP045
         """Write one frame, with a descriptor if there is one."""
-        payload = json.dumps(message).encode()
-        data = struct.pack(">I", len(payload)) + payload
+        data = frame(message)
         if descriptor is None:
             self.socket.sendall(data)
             return

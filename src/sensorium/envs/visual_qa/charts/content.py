@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from sensorium.envs.visual_qa.charts.model import Axis, Chart, ChartKind, Series, axis
+from sensorium.envs.visual_qa.charts.model import Axis, Chart, ChartKind, Series, axis, most_decimals
 from sensorium.envs.visual_qa.charts.tables import DataTable, TableColumn, tables_where
 from sensorium.envs.visual_qa.colors import COLORS
 
@@ -37,8 +37,7 @@ def stacked_chart(rng: random.Random, split: str, width: int) -> Chart:
     rows = _rows(rng, table, 4, 8, even=True)
     chart = _of_rows(rng, "stacked", table, columns, rows, width, from_zero=True)
     totals = [sum(series.values[i] for series in chart.series) for i in range(len(chart.categories))]
-    assert chart.y is not None
-    whole = axis(_without_unit(chart.y.label, chart.unit), chart.unit, totals, from_zero=True)
+    whole = axis(chart.value_axis.name, chart.unit, totals, from_zero=True)
     return chart.model_copy(update={"y": whole, "horizontal": False, "labelled": False})
 
 
@@ -60,7 +59,7 @@ def pie_chart(rng: random.Random, split: str, width: int) -> Chart:
     )
     return Chart(
         kind="pie",
-        title=f"{_title(table)}, {table.index[row]}",
+        title=f"{table.title}, {table.index[row]}",
         series=series,
         labelled=rng.random() < 0.6,
         decimals=decimals,
@@ -96,19 +95,18 @@ def _of_rows(
         for column, color in zip(columns, colors, strict=True)
     )
     values = [value for one in series for value in one.values]
-    decimals = max(_decimals(value) for value in values)
     label = series[0].name if len(series) == 1 else "value"
     unit = columns[0].unit
     return Chart(
         kind=kind,
-        title=_title(table),
+        title=table.title,
         x_label=table.index_name,
         categories=tuple(table.index[row] for row in rows),
         series=series,
         y=axis(label, unit, values, from_zero=from_zero),
         labelled=rng.random() < 0.35,
         horizontal=len(series) == 1 and rng.random() < 0.3,
-        decimals=decimals,
+        decimals=most_decimals(values),
         unit=unit,
         width=width,
         height=round(width * _HEIGHT_SHARE),
@@ -134,22 +132,9 @@ def _rows(rng: random.Random, table: DataTable, least: int, most: int, *, even: 
     return [first + step * number for number in range(count)]
 
 
-def _title(table: DataTable) -> str:
-    return table.title
-
-
-def _without_unit(label: str, unit: str) -> str:
-    return label.removesuffix(f" ({unit})")
-
-
 def _has_short_names(table: DataTable) -> bool:
     return max(map(len, table.index)) <= 2 * _MAX_LABEL_CHARS
 
 
 def _is_stackable(table: DataTable) -> bool:
     return table.additive and len(table.alike()) >= 3
-
-
-def _decimals(value: float) -> int:
-    text = f"{value:.10g}"
-    return len(text.partition(".")[2])

@@ -129,23 +129,26 @@ def _draw_points(axes: Any, chart: Chart) -> None:
             series.x, series.values, s=42, marker=marker, color=COLORS[series.color], label=series.name
         )
     _set_values(axes, chart.value_axis)
-    assert chart.x is not None
-    _set_values(axes, chart.x, horizontal=True)
+    _set_values(axes, chart.number_axis, horizontal=True)
     if len(chart.series) > 1:
         _legend(axes)
 
 
 def _draw_histogram(axes: Any, chart: Chart) -> None:
-    assert chart.x is not None
     (series,) = chart.series
-    lows = np.array(chart.x.ticks[:-1])
+    scale = chart.number_axis
     bars = axes.bar(
-        lows, series.values, chart.x.step, align="edge", color=COLORS[series.color], edgecolor="white"
+        scale.ticks[:-1],
+        series.values,
+        scale.step,
+        align="edge",
+        color=COLORS[series.color],
+        edgecolor="white",
     )
     if chart.labelled:
         axes.bar_label(bars, [written(value, 0) for value in series.values], padding=2)
     _set_values(axes, chart.value_axis)
-    _set_values(axes, chart.x, horizontal=True, grid=False)
+    _set_values(axes, scale, horizontal=True, grid=False)
 
 
 def _draw_pie(axes: Any, chart: Chart) -> None:

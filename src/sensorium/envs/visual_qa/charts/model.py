@@ -24,6 +24,11 @@ class Axis(Record):
     unit: str = ""
 
     @property
+    def name(self) -> str:
+        """The label without the unit."""
+        return self.label.removesuffix(f" ({self.unit})")
+
+    @property
     def span(self) -> float:
         """From one end to the other."""
         return self.high - self.low
@@ -86,6 +91,12 @@ class Chart(Record):
         return self.y
 
     @property
+    def number_axis(self) -> Axis:
+        """The second axis of numbers, of charts that have one."""
+        assert self.x is not None
+        return self.x
+
+    @property
     def value_error(self) -> float:
         """What reading one value may be off by: half of the last written digit, or what the axis allows."""
         return 0.5 * 10.0**-self.decimals if self.labelled else self.value_axis.reading_error
@@ -93,10 +104,6 @@ class Chart(Record):
     def clear(self, a: float, b: float) -> bool:
         """Whether two values are seen to differ."""
         return a != b if self.labelled else self.value_axis.clear(a, b)
-
-    def named(self, name: str) -> Series:
-        """The series of a name."""
-        return next(one for one in self.series if one.name == name)
 
 
 def axis(label: str, unit: str, values: Iterable[float], *, from_zero: bool, num_ticks: int = 6) -> Axis:
@@ -132,6 +139,11 @@ def axis(label: str, unit: str, values: Iterable[float], *, from_zero: bool, num
         step=round(step, digits),
         unit=unit,
     )
+
+
+def most_decimals(values: Iterable[float]) -> int:
+    """Digits after the point that write all values exactly."""
+    return max(len(f"{value:.10g}".partition(".")[2]) for value in values)
 
 
 def written(value: float, decimals: int) -> str:

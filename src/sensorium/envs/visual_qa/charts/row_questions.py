@@ -170,11 +170,10 @@ def count_marks(chart: Chart, rng: random.Random) -> Question | None:
 
 def color_of(chart: Chart, rng: random.Random) -> Question | None:
     """The colour of a series."""
-    series, _ = one_series(chart, rng)
+    series, of = one_series(chart, rng)
     what = {"bar": "bars", "line": "line", "stacked": "parts", "pie": "slice", "box": "box"}
-    name = f" of {series.name}" if len(chart.series) > 1 else ""
     number = "are" if what[chart.kind].endswith("s") else "is"
-    text = f"Which colour {number} the {what[chart.kind]}{name}?"
+    text = f"Which colour {number} the {what[chart.kind]}{of}?"
     return Question(text=text, answer=wording.color(series.color))
 
 

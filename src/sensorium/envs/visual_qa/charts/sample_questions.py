@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sensorium.envs.visual_qa.answers import ChoiceAnswer, TextAnswer, YesNoAnswer
 from sensorium.envs.visual_qa.charts import wording
 from sensorium.envs.visual_qa.charts.model import Axis, Chart
-from sensorium.envs.visual_qa.charts.row_questions import color_of, of_color, title
+from sensorium.envs.visual_qa.charts.row_questions import color_of, of_color, one_series, title
 from sensorium.envs.visual_qa.charts.samples import quartiles
 from sensorium.envs.visual_qa.questions import Question, Template, listed
 
@@ -36,7 +36,7 @@ def num_points(chart: Chart, rng: random.Random) -> Question | None:
 def points_above(chart: Chart, rng: random.Random) -> Question | None:
     """How many points lie on one side of a line of the grid."""
     upward = rng.random() < 0.5
-    scale = chart.value_axis if upward else _x_axis(chart)
+    scale = chart.value_axis if upward else chart.number_axis
     places = [v for s in chart.series for v in (s.values if upward else s.x)]
     useful = _levels(scale, places)
     if not useful:
@@ -67,8 +67,7 @@ def group_size(chart: Chart, rng: random.Random) -> Question | None:
 
 def group_color(chart: Chart, rng: random.Random) -> Question | None:
     """The colour of the points."""
-    series = rng.choice(chart.series)
-    of = f" of {series.name}" if len(chart.series) > 1 else ""
+    series, of = one_series(chart, rng)
     return Question(text=f"Which colour are the points{of}?", answer=wording.color(series.color))
 
 
@@ -103,7 +102,7 @@ def trend(chart: Chart, rng: random.Random) -> Question | None:
     strength = _correlation(xs, ys)
     if abs(strength) < _CLEAR_CORRELATION:
         return None
-    text = f"As {_x_axis(chart).label!r} grows, does {chart.value_axis.label!r} rise or fall on the whole?"
+    text = f"As {chart.number_axis.label!r} grows, does {chart.value_axis.label!r} rise or fall on the whole?"
     right = "rises" if strength > 0 else "falls"
     answer = ChoiceAnswer(value=right, options=tuple(_SIGNS), synonyms=_SIGNS)
     return Question(text=text, answer=answer)
@@ -113,10 +112,9 @@ def axis_name(chart: Chart, rng: random.Random) -> Question | None:
     """What is written at an axis."""
     if rng.random() < 0.5:
         return None
-    which, scale = rng.choice((("horizontal", _x_axis(chart)), ("vertical", chart.value_axis)))
-    name = scale.label.removesuffix(f" ({scale.unit})") if scale.unit else scale.label
+    which, scale = rng.choice((("horizontal", chart.number_axis), ("vertical", chart.value_axis)))
     text = f"What does the {which} axis show, by its label?"
-    return Question(text=text, answer=TextAnswer(value=name, synonyms=(scale.label,)))
+    return Question(text=text, answer=TextAnswer(value=scale.name, synonyms=(scale.label,)))
 
 
 def bin_count(chart: Chart, rng: random.Random) -> Question | None:
@@ -229,11 +227,6 @@ def _levels(scale: Axis, places: Sequence[float]) -> list[float]:
         if all(abs(tick - place) >= 0.02 * scale.span for place in places)
         and 0 < sum(place > tick for place in places) < len(places)
     ]
-
-
-def _x_axis(chart: Chart) -> Axis:
-    assert chart.x is not None
-    return chart.x
 
 
 def _correlation(xs: Sequence[float], ys: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from sensorium.envs.visual_qa.charts.content import bar_chart, line_chart
 from sensorium.envs.visual_qa.charts.model import Axis, Chart, Series, axis
-from sensorium.envs.visual_qa.charts.tables import DataTable, TableColumn, tables_where
+from sensorium.envs.visual_qa.charts.tables import tables_where
 from sensorium.envs.visual_qa.colors import COLORS
 
 _STRONG = tuple(name for name in COLORS if name not in ("yellow", "pink"))
@@ -49,7 +49,8 @@ def scatter_plot(rng: random.Random, split: str, width: int) -> Chart:
 
 def histogram(rng: random.Random, split: str, width: int) -> Chart:
     """How often values fall between round limits."""
-    table, column = _column(rng, split)
+    table = rng.choice(tables_where(split, lambda t: t.kind == "sample"))
+    column = rng.choice(table.columns)
     x_axis = axis(column.name, column.unit, column.values, from_zero=False, num_ticks=rng.randint(5, 8))
     edges = x_axis.ticks
     counts = [0.0] * (len(edges) - 1)
@@ -130,12 +131,6 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
         return values[low] + (values[high] - values[low]) * (place - low)
 
     return at(0.25), at(0.5), at(0.75)
-
-
-def _column(rng: random.Random, split: str) -> tuple[DataTable, TableColumn]:
-    tables = tables_where(split, lambda t: t.kind == "sample")
-    table = rng.choice(tables)
-    return table, rng.choice(table.columns)
 
 
 def _fits(chart: Chart) -> bool:

@@ -5,29 +5,14 @@ from collections.abc import Sequence
 from sensorium.envs.visual_qa.answers import ChoiceAnswer, NumberAnswer
 from sensorium.envs.visual_qa.charts.model import Chart
 from sensorium.envs.visual_qa.colors import COLORS, SYNONYMS
+from sensorium.envs.visual_qa.documents.dates import MONTHS
 
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 READ_OFF = "Read it off the chart as exactly as you can."
 
 
 def number(chart: Chart, value: float, tolerance: float, unit: str | None = None) -> NumberAnswer:
     """A value of a chart."""
     labels = [*chart.categories, *(one.name for one in chart.series), chart.title]
-    if chart.x is not None:
-        labels += chart.categories
     return NumberAnswer(
         value=float(f"{value:.10g}"),
         tolerance=float(f"{tolerance:.4g}"),
@@ -44,14 +29,13 @@ def count(chart: Chart, value: int) -> NumberAnswer:
 def category(chart: Chart, index: int) -> ChoiceAnswer:
     """A place along the axis."""
     names = chart.categories
-    synonyms = {name: ways for name in names if (ways := _other_ways(name))}
-    return ChoiceAnswer(value=names[index], options=names, synonyms=synonyms)
+    return ChoiceAnswer(value=names[index], options=names, synonyms=_synonyms(names))
 
 
 def series_name(chart: Chart, index: int) -> ChoiceAnswer:
     """A series by its name."""
     names = tuple(one.name for one in chart.series)
-    return ChoiceAnswer(value=names[index], options=names, synonyms=_month_synonyms(names))
+    return ChoiceAnswer(value=names[index], options=names, synonyms=_synonyms(names))
 
 
 def color(name: str) -> ChoiceAnswer:
@@ -66,14 +50,14 @@ def place(chart: Chart, name: str) -> str:
     return f"the {chart.x_label} {name}" if chart.x_label and not name.startswith(chart.x_label) else name
 
 
-def _month_synonyms(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _synonyms(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: ways for name in names if (ways := _other_ways(name))}
 
 
 def _other_ways(name: str) -> tuple[str, ...]:
     """How else a category may be written: months in full, intervals with a dash."""
     head, _, tail = name.partition(" ")
-    month = next((m for m in _MONTHS if m[:3] == head), None)
+    month = next((m for m in MONTHS if m[:3] == head), None)
     if month is not None:
         return (f"{month} {tail}".strip(),) if month != head else ()
     low, to, high = name.partition(" to ")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sensorium.envs.visual_qa.answers import TextAnswer
 
-_MONTHS = (
+MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
     "November", "December",
 )  # fmt: skip
@@ -15,7 +15,7 @@ Date = tuple[int, int, int]
 def written_date(date: Date, style: str) -> str:
     """A date on a page: ``iso`` as 2024-03-05, ``long`` as 5 March 2024."""
     year, month, day = date
-    return f"{year}-{month:02d}-{day:02d}" if style == "iso" else f"{day} {_MONTHS[month - 1]} {year}"
+    return f"{year}-{month:02d}-{day:02d}" if style == "iso" else f"{day} {MONTHS[month - 1]} {year}"
 
 
 def date_answer(date: Date, others: Sequence[Date] = ()) -> TextAnswer:
@@ -33,7 +33,7 @@ def date_answer(date: Date, others: Sequence[Date] = ()) -> TextAnswer:
 
 def _ways(date: Date) -> tuple[str, ...]:
     year, month, day = date
-    name, short = _MONTHS[month - 1], _MONTHS[month - 1][:3]
+    name, short = MONTHS[month - 1], MONTHS[month - 1][:3]
     days = [str(day), f"{day:02d}", f"{day}{_ordinal(day)}"]
     ways = [f"{year}-{month:02d}-{day:02d}", f"{year}/{month:02d}/{day:02d}", f"{year}-{month}-{day}"]
     for one in days:

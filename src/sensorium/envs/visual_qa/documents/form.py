@@ -4,7 +4,7 @@ import random
 from typing import NamedTuple
 
 from sensorium.envs.visual_qa.answers import ChoiceAnswer, NamesAnswer, NumberAnswer, TextAnswer, YesNoAnswer
-from sensorium.envs.visual_qa.documents.dates import date_answer, written_date
+from sensorium.envs.visual_qa.documents.dates import Date, date_answer, written_date
 from sensorium.envs.visual_qa.documents.model import Layout, Page
 from sensorium.envs.visual_qa.documents.words import Words
 from sensorium.envs.visual_qa.questions import Question, Template, ask
@@ -22,7 +22,7 @@ class Form(NamedTuple):
     city: str
     phone: str
     member_id: str
-    born: tuple[int, int, int]
+    born: Date
     level: str
     extras: tuple[tuple[str, bool], ...]
     fee: int

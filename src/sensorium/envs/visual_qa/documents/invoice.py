@@ -4,7 +4,7 @@ import random
 from typing import NamedTuple
 
 from sensorium.envs.visual_qa.answers import ChoiceAnswer, NumberAnswer, TextAnswer
-from sensorium.envs.visual_qa.documents.dates import date_answer, written_date
+from sensorium.envs.visual_qa.documents.dates import Date, date_answer, written_date
 from sensorium.envs.visual_qa.documents.model import Layout, Page
 from sensorium.envs.visual_qa.documents.words import Words
 from sensorium.envs.visual_qa.questions import Question, Template, ask
@@ -31,8 +31,8 @@ class Invoice(NamedTuple):
     street: str
     city: str
     number: str
-    date: tuple[int, int, int]
-    due: tuple[int, int, int]
+    date: Date
+    due: Date
     lines: tuple[_Line, ...]
     tax_rate: int
     currency: str
@@ -46,6 +46,11 @@ class Invoice(NamedTuple):
     def tax(self) -> int:
         """Cents."""
         return round(self.subtotal * self.tax_rate / 100)
+
+    @property
+    def total(self) -> int:
+        """With tax, cents."""
+        return self.subtotal + self.tax
 
 
 def invoice_question(rng: random.Random, split: str, width: int) -> tuple[Page, Question]:
@@ -109,11 +114,10 @@ def _lay_out(invoice: Invoice, rng: random.Random, width: int) -> Page:
         page.down(32)
     page.rule()
     page.down(10)
-    total = invoice.subtotal + invoice.tax
     for name, cents, bold in (
         ("Subtotal", invoice.subtotal, False),
         (f"Tax {invoice.tax_rate} %", invoice.tax, False),
-        (f"Total {invoice.currency}", total, True),
+        (f"Total {invoice.currency}", invoice.total, True),
     ):
         page.text(name, x=columns[2], bold=bold, align="right")
         page.text(_money(cents), x=page.right - 6, bold=bold, align="right")
@@ -163,8 +167,7 @@ def city(invoice: Invoice, rng: random.Random) -> Question | None:
 
 def total(invoice: Invoice, rng: random.Random) -> Question | None:
     """What must be paid."""
-    cents = invoice.subtotal + invoice.tax
-    return Question(text="What is the total to be paid, with tax?", answer=_amount(invoice, cents))
+    return Question(text="What is the total to be paid, with tax?", answer=_amount(invoice, invoice.total))
 
 
 def tax(invoice: Invoice, rng: random.Random) -> Question | None:

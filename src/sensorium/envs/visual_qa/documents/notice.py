@@ -9,6 +9,8 @@ from sensorium.envs.visual_qa.documents.words import Words
 from sensorium.envs.visual_qa.questions import Question, Template, ask
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_OPENINGS = (8.0, 8.5, 9.0, 9.5, 10.0)
+_CLOSINGS = (16.0, 17.5, 18.0, 20.0, 21.5)
 
 
 class Notice(NamedTuple):
@@ -28,10 +30,7 @@ def notice_question(rng: random.Random, split: str, width: int) -> tuple[Page, Q
     words = Words(split)
     closed = rng.choice(range(7))
     hours = tuple(
-        None
-        if day == closed
-        else (rng.choice((8.0, 8.5, 9.0, 9.5, 10.0)), rng.choice((16.0, 17.5, 18.0, 20.0, 21.5)))
-        for day in range(7)
+        None if day == closed else (rng.choice(_OPENINGS), rng.choice(_CLOSINGS)) for day in range(7)
     )
     notice = Notice(
         place=f"{rng.choice(words.cities)} {rng.choice(words.places)}",
@@ -93,7 +92,7 @@ def _time_answer(hour: float) -> TextAnswer:
     ]
     if not minutes:
         ways += [f"{twelve} {half}", f"{twelve}{half}", f"{whole} o'clock", f"{twelve} {half[0]}.m."]
-    others = tuple(clock(h) for h in (8.0, 8.5, 9.0, 9.5, 10.0, 16.0, 17.5, 18.0, 20.0, 21.5) if h != hour)
+    others = tuple(clock(h) for h in _OPENINGS + _CLOSINGS if h != hour)
     return TextAnswer(value=clock(hour), synonyms=tuple(ways), others=others)
 
 

@@ -4,7 +4,7 @@ import random
 from typing import NamedTuple
 
 from sensorium.envs.visual_qa.answers import ChoiceAnswer, NumberAnswer, TextAnswer, YesNoAnswer
-from sensorium.envs.visual_qa.charts.model import written
+from sensorium.envs.visual_qa.charts.model import most_decimals, written
 from sensorium.envs.visual_qa.charts.tables import DataTable, TableColumn, tables_where
 from sensorium.envs.visual_qa.documents.model import FontName, Layout, Page
 from sensorium.envs.visual_qa.questions import Question, Template, ask, listed
@@ -41,14 +41,13 @@ def _choose(rng: random.Random, split: str, width: int) -> PrintedTable:
     first = rng.randrange(source.num_rows - num_rows + 1)
     rows = range(first, first + num_rows)
     values = [(c.name, tuple(c.values[row] for row in rows)) for c in columns]
-    decimals = max(len(f"{v:.10g}".partition(".")[2]) for _, some in values for v in some)
     return PrintedTable(
         title=source.title,
         index_name=source.index_name,
         labels=tuple(source.index[row] for row in rows),
         columns=tuple(values),
         unit=columns[0].unit,
-        decimals=decimals,
+        decimals=most_decimals(v for _, some in values for v in some),
     )
 
 

@@ -45,16 +45,14 @@ def with_pixels(scene: Scene) -> Scene | None:
     A thing is told by what changes when it is taken away. It must be plain to see, or not to be seen at all.
     """
     with _LOCK:
-        whole = _look(_furnished(scene))
+        everything = set(range(len(scene.things)))
+        whole, empty = _look(_furnished(scene)), _look(_furnished(scene, hidden=everything))
         counted = []
         for index, thing in enumerate(scene.things):
-            without = _look(_furnished(scene, hidden={index}))
-            alone = _look(_furnished(scene, hidden=set(range(len(scene.things))) - {index}))
-            empty = _look(_furnished(scene, hidden=set(range(len(scene.things)))))
-            shown = _changed(whole, without)
-            if shown and (shown < _least(scene.size) or shown < 0.6 * _changed(alone, empty)):
+            shown = _changed(whole, _look(_furnished(scene, hidden={index})))
+            if shown and (shown < _least(scene.size) or abs(scene.across(thing)) > 0.92):
                 return None
-            if shown and abs(scene.across(thing)) > 0.92:
+            if shown and shown < 0.6 * _changed(_look(_furnished(scene, hidden=everything - {index})), empty):
                 return None
             counted.append(thing.model_copy(update={"num_pixels": shown}))
     return scene.model_copy(update={"things": tuple(counted)})
