@@ -41,6 +41,9 @@ class EnvDefinition(ABC, Generic[ConfigT]):
             split: One of `splits`.
             count: How many; fewer when there are no more.
             seed: The same gives the same tasks, and the first of more tasks are those of fewer.
+
+        Raises:
+            ConfigError: There is no such split.
         """
 
     @abstractmethod
@@ -54,6 +57,17 @@ class EnvDefinition(ABC, Generic[ConfigT]):
     @abstractmethod
     def expert(self, task: Task) -> Expert:
         """A scripted solution of a task, which is given with what is hidden."""
+
+    def check_split(self, split: str) -> None:
+        """See that there is such a split.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        if split not in self.splits:
+            raise ConfigError(
+                f"{self.name} has no split {split!r}. Expected one of: {', '.join(self.splits)}."
+            )
 
     def prepare(self, config: ConfigT) -> None:  # nothing to prepare is the ordinary case
         """Fetch or build once what tasks need; slow, may be called again."""

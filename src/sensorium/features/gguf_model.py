@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sensorium.core import FeatureError, boundary, require
-from sensorium.features.text_encoder import quiet_loading
+from sensorium.core.quiet import without_progress_bars
 
 
 def convert_gguf(folder: Path) -> None:
@@ -70,7 +70,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
-        with quiet_loading(transformers):
+        with without_progress_bars(transformers):
             yield
     finally:
         logging.set_verbosity(level)

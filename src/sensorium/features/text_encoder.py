@@ -5,7 +5,7 @@ import json
 import os
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sensorium.core import ConfigError, FeatureError, boundary, require
 from sensorium.core.errors import unknown_name
+from sensorium.core.quiet import without_progress_bars
 from sensorium.features.base import FrozenTextEncoder, TextEmbedding
 from sensorium.features.config import HashedTextConfig, PretrainedTextConfig
 from sensorium.features.disk_cache import ArrayCache, cache_folder
@@ -166,7 +167,9 @@ class TextEncoder:
         """Tokenizer and model, frozen."""
         torch = require("torch", extra="rl", purpose="the pretrained text encoder")
         transformers = require("transformers", extra="language", purpose="the pretrained text encoder")
-        with quiet_loading(transformers):
+        # Threads of a tokenizer that meets one sentence at a time only bring a warning when a worker forks.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        with without_progress_bars(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
             model = transformers.AutoModel.from_pretrained(
                 self._folder, local_files_only=True, use_safetensors=True, dtype=getattr(torch, dtype)
@@ -230,22 +233,3 @@ def _read_sizes(folder: Path) -> dict[str, int]:
             f"a causal LM."
         )
     return sizes
-
-
-@contextlib.contextmanager
-def quiet_loading(transformers: Any) -> Iterator[None]:
-    """No progress bar for a second of loading; the user's own setting comes back after it.
-
-    Args:
-        transformers: The imported package.
-    """
-    logging = transformers.utils.logging
-    was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    # Rust threads of a tokenizer that meets one sentence at a time only bring a warning when a worker forks.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    try:
-        yield
-    finally:
-        if was_enabled:
-            logging.enable_progress_bar()

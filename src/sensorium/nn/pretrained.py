@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sensorium.core import ConfigError, require
+from sensorium.core.quiet import without_progress_bars
 from sensorium.nn.space_time import SpaceTimeBlock, SpaceTimeEncoder
 
 
@@ -88,22 +89,17 @@ def _read(source: str, setting: str) -> _Source:
             f"{setting}.pretrained: {source} is a model of type {config.model_type!r}; expected "
             f"{' or '.join(map(repr, _KINDS))}."
         )
-    bars = transformers.utils.logging
-    was_enabled = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
     try:
-        model, report = transformers.AutoModel.from_pretrained(
-            where,
-            local_files_only=is_local,
-            use_safetensors=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        with without_progress_bars(transformers):
+            model, report = transformers.AutoModel.from_pretrained(
+                where,
+                local_files_only=is_local,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
     except Exception as error:
         raise ConfigError(f"{setting}.pretrained: cannot load {source}: {_first(error)}") from error
-    finally:
-        if was_enabled:
-            bars.enable_progress_bar()
     lacking = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if lacking:
         raise ConfigError(

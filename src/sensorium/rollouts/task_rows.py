@@ -47,12 +47,6 @@ def task_row(
     return row | ({names.AGENT: {"name": agent}} if agent else {})
 
 
-def row_env(row: Mapping[str, Any]) -> str | None:
-    """Which environment a row of ours is of."""
-    env = names.section(row, names.OURS).get("env")
-    return env if isinstance(env, str) else None
-
-
 def row_task(row: Mapping[str, Any], env: str, find: FindTask) -> Task:
     """The task of an input row.
 

@@ -42,10 +42,7 @@ class CodeRepair(EnvDefinition[CodeRepairConfig]):
         self, config: CodeRepairConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """Tasks of a split; as many as there are verified bugs, when more are asked for."""
-        if split not in self.splits:
-            raise ConfigError(
-                f"code_repair has no split {split!r}. Expected one of: {', '.join(self.splits)}."
-            )
+        self.check_split(split)
         bugs = sorted((bug for bug in _bugs(config) if bug.split == split), key=lambda bug: bug.id)
         random.Random(derive_seed("code_repair", split, str(seed))).shuffle(bugs)
         return [_task(bug) for bug in bugs[: max(0, count)]]

@@ -51,6 +51,7 @@ class Letters(EnvDefinition[LettersConfig]):
         self, config: LettersConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """One task for each kind, numbered on as often as `count` asks."""
+        self.check_split(split)
         kinds = [config.kinds[number % len(config.kinds)] for number in range(count)]
         return [self.task(config, f"{split}-{kind}-{number}") for number, kind in enumerate(kinds)]
 

@@ -51,8 +51,7 @@ class Lookup(EnvDefinition[LookupConfig]):
         self, config: LookupConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """Tasks of a split."""
-        if split not in self.splits:
-            raise ConfigError(f"lookup has no split {split!r}. Expected one of: {', '.join(self.splits)}.")
+        self.check_split(split)
         return [self.task(config, f"{split}-{seed}-{number}") for number in range(count)]
 
     def task(self, config: LookupConfig, task_id: str) -> Task:

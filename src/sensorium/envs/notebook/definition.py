@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sensorium.core import ConfigError
 from sensorium.envs.base import Action, Env, Step, Task
 from sensorium.envs.definition import EnvDefinition, Expert
 from sensorium.envs.notebook.config import NotebookConfig
@@ -41,8 +40,7 @@ class NotebookAnalysis(EnvDefinition[NotebookConfig]):
         self, config: NotebookConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """Tasks of a split; a kind of question about a data set is in one split only."""
-        if split not in self.splits:
-            raise ConfigError(f"notebook has no split {split!r}. Expected one of: {', '.join(self.splits)}.")
+        self.check_split(split)
         return [self.task(config, f"{split}-{seed}-{number}") for number in range(count)]
 
     def task(self, config: NotebookConfig, task_id: str) -> Task:

@@ -38,8 +38,7 @@ class Playable(EnvDefinition[PlayableConfig]):
         self, config: PlayableConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """Tasks of a split: as many worlds of the configured task."""
-        if split not in self.splits:
-            raise ConfigError(f"embodied has no split {split!r}. Expected one of: {', '.join(self.splits)}.")
+        self.check_split(split)
         if seed < 0:
             raise ConfigError(f"The seed of tasks must be 0 or greater, found {seed}.")
         instruction = _instruction(config)

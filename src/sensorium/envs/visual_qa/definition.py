@@ -53,8 +53,7 @@ class VisualQA(EnvDefinition[VisualQAConfig]):
         self, config: VisualQAConfig, *, split: str = "train", count: int = 100, seed: int = 0
     ) -> Sequence[Task]:
         """Tasks of a split; kinds of pictures take turns."""
-        if split not in self.splits:
-            raise ConfigError(f"visual_qa has no split {split!r}. Expected one of: {', '.join(self.splits)}.")
+        self.check_split(split)
         if seed < 0:
             raise ConfigError(f"The seed of tasks must be 0 or greater, found {seed}.")
         return [self.task(config, f"{split}-{seed}-{number}") for number in range(count)]

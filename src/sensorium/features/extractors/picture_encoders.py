@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sensorium.core import FeatureError, MissingDependencyError
+from sensorium.core.quiet import without_progress_bars
 from sensorium.features.extractors.vision_backbone import IMAGE_SIDE, load_lite0
-from sensorium.features.text_encoder import quiet_loading
 
 
 class Lite0Encoder:
@@ -62,7 +62,7 @@ class TransformersEncoder:
         self._name, self._device = str(model), device
         is_local = isinstance(model, Path)
         try:
-            with quiet_loading(transformers):
+            with without_progress_bars(transformers):
                 self._processor = transformers.AutoImageProcessor.from_pretrained(
                     model, backend="pil", local_files_only=is_local
                 )
@@ -114,7 +114,7 @@ class TransformersEncoder:
         if self._tokenizer is None:
             import transformers
 
-            with quiet_loading(transformers):
+            with without_progress_bars(transformers):
                 self._tokenizer = transformers.AutoTokenizer.from_pretrained(
                     self._name, local_files_only=Path(self._name).is_dir()
                 )

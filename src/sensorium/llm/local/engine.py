@@ -87,11 +87,6 @@ class Engine:
         return self._is_closed
 
     @property
-    def num_waiting(self) -> int:
-        """Requests in the queue."""
-        return len(self._queue)
-
-    @property
     def num_running(self) -> int:
         """Requests that are read or decode."""
         return self._decoder.num_jobs

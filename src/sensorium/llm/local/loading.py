@@ -1,11 +1,11 @@
 """From a name to a model and its tokenizer."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sensorium.core import ConfigError, boundary, require
+from sensorium.core.quiet import without_progress_bars
 from sensorium.llm.local.config import LocalModelConfig
 from sensorium.llm.local.grammars import CALL_CLOSES, CALL_OPENS
 
@@ -67,7 +67,8 @@ def load_model(config: LocalModelConfig, find: Callable[[str], Path | str] | Non
     transformers = require("transformers", extra="language", purpose="a language model in this process")
     where = str(config.model if find is None else find(config.model))
     device = config.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    with boundary(ConfigError, f"Cannot load the language model {config.model!r} ({where})"), _quiet():
+    loading = boundary(ConfigError, f"Cannot load the language model {config.model!r} ({where})")
+    with loading, without_progress_bars(transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(where)
         model = transformers.AutoModelForCausalLM.from_pretrained(where, dtype=_dtype(torch, config, device))
     if not tokenizer.is_fast:
@@ -133,17 +134,3 @@ def _byte_alphabet() -> dict[str, int]:
     others = [byte for byte in range(256) if byte not in set(printable)]
     table = {chr(byte): byte for byte in printable}
     return table | {chr(256 + place): byte for place, byte in enumerate(others)}
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the progress bars of transformers."""
-    from transformers.utils import logging as remarks
-
-    has_bar = remarks.is_progress_bar_enabled()
-    remarks.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if has_bar:
-            remarks.enable_progress_bar()
