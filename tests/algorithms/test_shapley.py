@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sensorium.algorithms import shapley_values
+from sensorium.algorithms import shapley_coalitions, shapley_values
 
 Game = dict[frozenset[int], float]
 GLOVES: Game = {
@@ -129,3 +129,17 @@ def test_a_worth_is_one_finite_float(found: float | torch.Tensor) -> None:
 def test_no_players_or_orders_is_an_error(arguments: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="at least one player and one permutation"):
         shapley_values(lambda coalition: 0.0, arguments[0], num_permutations=arguments[1])
+
+
+@pytest.mark.parametrize("num_players", [1, 3, 6])
+def test_the_coalitions_are_those_that_are_asked_for(num_players: int) -> None:
+    asked: list[frozenset[int]] = []
+
+    def worth(coalition: frozenset[int]) -> float:
+        asked.append(coalition)
+        return 0.0
+
+    shapley_values(worth, num_players, num_permutations=3, generator=torch.Generator().manual_seed(2))
+    found = shapley_coalitions(num_players, num_permutations=3, generator=torch.Generator().manual_seed(2))
+    assert found == asked
+    assert len(set(found)) == len(found)

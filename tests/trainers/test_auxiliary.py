@@ -1,6 +1,7 @@
 """Losses and rewards that compare senses with each other."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,17 @@ import torch
 from cue_agents import cue_config, cue_round, perturb
 from torch import Tensor
 
+from sensorium.algorithms import PolicyHeads, policy_divergence
 from sensorium.core import ActionKind
-from sensorium.policies.embodied import ActorCritic, PolicyOutput
+from sensorium.policies.embodied import ActorCritic
 from sensorium.rollouts.embodied import Rollout
-from sensorium.trainers.auxiliary import alignment_loss, contrast, mixed_rewards, rollout_divergence
+from sensorium.trainers.auxiliary import (
+    Minibatch,
+    alignment_loss,
+    contrast,
+    mixed_rewards,
+    rollout_divergence,
+)
 from sensorium.trainers.dapo import DAPO, build_learner
 
 pytestmark = pytest.mark.usefixtures("cue_backend")
@@ -29,6 +37,17 @@ def make(sensors: tuple[str, ...] = SENSORS, **algo: Any) -> tuple[DAPO, Rollout
     return learner, made.collector.collect(12)
 
 
+def minibatch(policy: ActorCritic, rollout: Rollout, envs: Tensor = EVERYONE) -> Minibatch:
+    """As the trainer makes it."""
+    batch = rollout.sequences(envs)
+    prepared = policy.encode(batch)
+    return Minibatch(batch, envs, rollout.valid[:, envs], prepared, policy.fuse_sequences(prepared, batch))
+
+
+def aligned(policy: ActorCritic, rollout: Rollout, envs: Tensor = EVERYONE, *, rows: int = 96) -> Tensor:
+    return alignment_loss(policy, minibatch(policy, rollout, envs), rows=rows)
+
+
 def deafen(policy: ActorCritic) -> None:
     """Make the actor the same whatever is perceived."""
     last = policy.actor[-1]
@@ -40,56 +59,73 @@ def test_a_policy_that_ignores_its_senses_is_aligned() -> None:
     learner, rollout = make()
     perturb(learner.policy)
     deafen(learner.policy)
-    assert alignment_loss(learner.policy, rollout, EVERYONE, rows=96).item() == pytest.approx(0, abs=1e-6)
+    assert aligned(learner.policy, rollout).item() == pytest.approx(0, abs=1e-6)
 
 
 def test_a_policy_that_uses_them_is_not() -> None:
     learner, rollout = make()
     perturb(learner.policy)
-    loss = alignment_loss(learner.policy, rollout, EVERYONE, rows=96)
+    loss = aligned(learner.policy, rollout)
     assert 0.01 < loss.item() < 2 * math.log(2)
     # With a single sense left, that sense is all there is.
     rollout.present[..., 1:] = False
-    alone = alignment_loss(learner.policy, rollout, EVERYONE, rows=96)
+    alone = aligned(learner.policy, rollout)
     assert alone.item() == pytest.approx(0, abs=1e-6)
 
 
-def test_the_whole_policy_is_held_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_policy_is_held_fixed() -> None:
     learner, rollout = make()
     policy = learner.policy
     perturb(policy)
-    outputs: list[PolicyOutput] = []
-    fuse = policy.fuse_sequences
-
-    def watched(*args: Any) -> PolicyOutput:
-        outputs.append(fuse(*args))
-        return outputs[-1]
-
-    monkeypatch.setattr(policy, "fuse_sequences", watched)
-    alignment_loss(policy, rollout, EVERYONE, rows=96).backward()
-    logits = [output.distribution.logits for output in outputs]
-    assert [x is not None and x.requires_grad for x in logits] == [False, True, True, True]
+    made = minibatch(policy, rollout)
+    whole = made.output.distribution.logits
+    assert whole is not None
+    whole.retain_grad()
+    alignment_loss(policy, made, rows=96).backward()
+    assert whole.grad is None
     touched = [name for name, own in policy.perception.sensor_parameters().items() if own[0].grad is not None]
     assert touched == list(SENSORS)
+
+
+def test_alignment_is_the_mean_divergence_of_single_senses() -> None:
+    """Against passes of their own, sense by sense, and all absent senses left out."""
+    learner, rollout = make()
+    policy = learner.policy
+    perturb(policy)
+    rollout.present[:, 2:5, 1] = False
+    envs = torch.tensor([5, 2, 7])
+    batch = rollout.sequences(envs[:2])
+    full = policy(batch).distribution
+    terms, counts = 0.0, 0.0
+    for m in range(len(SENSORS)):
+        only = torch.arange(len(SENSORS)) == m
+        single = policy(replace(batch, present=batch.present & only)).distribution
+        mask = batch.present[..., m].flatten().float()
+        heads = [PolicyHeads(x.logits, x.mean, x.log_std) for x in (single, full)]
+        terms = terms + mask * policy_divergence(*heads, full.parameter_mask)
+        counts = counts + mask
+    expected = (terms / counts)[rollout.valid[:, envs[:2]].flatten()].mean()
+    found = aligned(policy, rollout, envs, rows=24)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
 
 
 def test_rows_bound_what_is_looked_at() -> None:
     learner, rollout = make()
     perturb(learner.policy)
-    first = alignment_loss(learner.policy, rollout, EVERYONE[:2], rows=1000)
-    assert torch.equal(alignment_loss(learner.policy, rollout, EVERYONE, rows=24), first)
-    one = alignment_loss(learner.policy, rollout, EVERYONE, rows=1)
-    assert torch.equal(one, alignment_loss(learner.policy, rollout, EVERYONE[:1], rows=12))
+    first = aligned(learner.policy, rollout, EVERYONE[:2], rows=1000)
+    assert torch.equal(aligned(learner.policy, rollout, rows=24), first)
+    one = aligned(learner.policy, rollout, rows=1)
+    assert torch.equal(one, aligned(learner.policy, rollout, EVERYONE[:1], rows=12))
 
 
 def test_the_loss_aligns() -> None:
     plain, rollout = make(lr=0.01, num_epochs=8, gate={"type": "none"})
-    aligned, _ = make(lr=0.01, num_epochs=8, gate={"type": "none"}, alignment={"coef": 10.0})
+    trained, _ = make(lr=0.01, num_epochs=8, gate={"type": "none"}, alignment={"coef": 10.0})
     left = []
-    for learner in (plain, aligned):
+    for learner in (plain, trained):
         perturb(learner.policy)
         metrics = learner.update(rollout, progress=0.0)
-        left.append(alignment_loss(learner.policy, rollout, EVERYONE, rows=96).item())
+        left.append(aligned(learner.policy, rollout).item())
     assert left[1] < 0.5 * left[0]
     assert "loss/alignment" in metrics
     assert metrics["loss/alignment"].value > 10 * left[1]  # type: ignore[operator]
@@ -108,9 +144,12 @@ def episodes_of(rollout: Rollout) -> list[list[tuple[int, int]]]:
 
 
 def contrasted(learner: DAPO, rollout: Rollout) -> tuple[float, float]:
-    output = learner.policy(rollout.sequences(EVERYONE))
     found = contrast(
-        learner.policy, rollout, output, EVERYONE, temperature=0.1, generator=torch.Generator().manual_seed(1)
+        learner.policy,
+        rollout,
+        minibatch(learner.policy, rollout),
+        temperature=0.1,
+        generator=torch.Generator().manual_seed(1),
     )
     return found.loss.item(), found.chance.item()
 
@@ -207,7 +246,7 @@ def test_divergence_is_that_of_each_step_in_its_place() -> None:
     assert whole.shape == rollout.rewards.shape
     assert torch.allclose(rollout_divergence(learner.policy, rollout, num_minibatches=3), whole, atol=1e-6)
     mean = whole[rollout.valid].mean()
-    loss = alignment_loss(learner.policy, rollout, EVERYONE, rows=96)
+    loss = aligned(learner.policy, rollout)
     assert loss.item() == pytest.approx(mean.item(), rel=1e-5)
 
 

@@ -43,10 +43,10 @@ def returns_of(rollout: Rollout) -> torch.Tensor:
 def worth(policy: ActorCritic, rollout: Rollout, sensors: tuple[str, ...]) -> float:
     """v(S), from scratch."""
     batch = rollout.sequences(torch.arange(8))
-    tokens = policy.encode(batch)
-    full = policy.fuse_sequences(tokens, batch)
+    prepared = policy.encode(batch)
+    full = policy.fuse_sequences(prepared, batch)
     kept = torch.tensor([name in sensors for name in policy.perception.names])
-    output = policy.fuse_sequences(tokens, batch, batch.present & kept)
+    output = policy.fuse_sequences(prepared, batch, batch.present & kept)
     kl = output.distribution.kl_from(full.distribution)
     mask = rollout.valid.flatten()
     return float(coalition_worth(returns_of(rollout).flatten(), output.values, kl, mask))

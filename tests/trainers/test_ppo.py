@@ -176,7 +176,7 @@ def test_filters_see_the_rollout_after_the_update_only() -> None:
     def watch(*_: object) -> None:
         seen.append(filters["proprio"].mean.clone())
 
-    learner.policy.register_forward_hook(watch)
+    learner.policy.memory.register_forward_hook(watch)
     learner.update(rollout, progress=0.0)
     assert len(seen) > 2
     assert all(torch.equal(mean, torch.zeros(2)) for mean in seen)

@@ -25,7 +25,7 @@ from sensorium.algorithms.ppo import (
     value_loss,
 )
 from sensorium.algorithms.promotion import PromotionDecision, Verdict, judge_stage, next_stage
-from sensorium.algorithms.shapley import ShapleyEstimate, shapley_values
+from sensorium.algorithms.shapley import ShapleyEstimate, shapley_coalitions, shapley_values
 from sensorium.algorithms.similarity import (
     attention_entropy,
     centred_cosine,
@@ -76,6 +76,7 @@ __all__ = [
     "ogm_ge",
     "one_row_per_episode",
     "policy_divergence",
+    "shapley_coalitions",
     "shapley_values",
     "softmax_gates",
     "symmetric_info_nce",

@@ -153,7 +153,11 @@ def modality_divergence(
             f"Expected one policy and one row of presence per sense, found {len(singles)} policies and "
             f"{len(present)} rows."
         )
-    divergences = torch.stack([policy_divergence(single, full, parameter_mask) for single in singles])
+    together = PolicyHeads(
+        *(None if None in parts else torch.cat(parts) for parts in zip(*singles, strict=True))
+    )
+    repeated = PolicyHeads(*(None if part is None else part.repeat(len(singles), 1) for part in full))
+    divergences = policy_divergence(together, repeated, parameter_mask).view(len(singles), -1)
     total = torch.where(present, divergences, 0.0).sum(0)
     return total / present.sum(0).clamp(min=1)
 

@@ -1,7 +1,7 @@
 """Contrastive loss between senses: what belongs to the same instruction is drawn together."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -84,25 +84,9 @@ def symmetric_info_nce(
     Source: Radford et al. 2021, arXiv:2103.00020, figure 3; several positives as in Khosla et al. 2020,
         arXiv:2004.11362, eq. 2.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be above 0, found {temperature}.")
-    x, x_usable = _directions(first, present)
-    y, y_usable = _directions(second, present)
-    usable = x_usable & y_usable
-    scale: float | Tensor = 1.0 / temperature
-    if log_scale is not None:
-        # Forward: clamped. Backward: as if not, since a clamp would hold a theta above the bound for ever.
-        scale = (log_scale + (log_scale.clamp(max=MAX_LOG_SCALE) - log_scale).detach()).exp()
-    pairs = usable[:, None] & usable[None, :]
-    positive = pairs & (instructions[:, None] == instructions[None, :])
-    pairs = pairs & (pairs & ~positive).any()  # a single instruction: nothing may be pushed apart
-    positive = positive & pairs
-    logits = (scale * (x @ y.T)).masked_fill(~pairs, torch.finfo(x.dtype).min)
-    loss = 0.5 * (_cross_entropy(logits, positive) + _cross_entropy(logits.T, positive.T))
-    nearest = torch.cat((_hits(logits, positive), _hits(logits.T, positive.T)))
-    count = positive.any(1).sum()
-    chance = positive.sum() / count**2  # 0 / 0, NaN, where nothing is compared
-    return ContrastiveLoss(loss, nearest.sum() / (2 * count), chance.to(loss.dtype))
+    senses, there = torch.stack([_float(first), _float(second)]), present.expand(2, -1)
+    pair = _compare(senses, there, [(0, 1)], instructions, temperature=temperature, log_scale=log_scale)
+    return ContrastiveLoss(*(found.squeeze(0) for found in pair))
 
 
 def contrastive_loss(
@@ -130,47 +114,82 @@ def contrastive_loss(
             f"Expected embeddings of at least two senses and the presence of each, found embeddings of "
             f"{sorted(embeddings) or 'none'} and presence of {sorted(present) or 'none'}."
         )
-    pairs = [
-        symmetric_info_nce(
-            embeddings[one],
-            embeddings[other],
-            instructions,
-            present[one] & present[other],
-            temperature=temperature,
-            log_scale=log_scale,
-        )
-        for one, other in combinations(embeddings, 2)
-    ]
-    chance = torch.stack([pair.chance for pair in pairs])
-    compared = ~chance.isnan()
-    losses = torch.stack([pair.loss for pair in pairs])
-    accuracy = torch.stack([pair.accuracy for pair in pairs])
-    return ContrastiveLoss(losses.sum() / compared.sum().clamp(min=1), accuracy.nanmean(), chance.nanmean())
+    names = list(embeddings)
+    pairs = _compare(
+        torch.stack([_float(embeddings[name]) for name in names]),
+        torch.stack([present[name] for name in names]),
+        list(combinations(range(len(names)), 2)),
+        instructions,
+        temperature=temperature,
+        log_scale=log_scale,
+    )
+    compared = ~pairs.chance.isnan()
+    loss = pairs.loss.sum() / compared.sum().clamp(min=1)
+    return ContrastiveLoss(loss, pairs.accuracy.nanmean(), pairs.chance.nanmean())
+
+
+def _compare(
+    senses: Float[Tensor, "senses rows dim"],
+    present: Bool[Tensor, "senses rows"],
+    pairs: Sequence[tuple[int, int]],
+    instructions: Int[Tensor, " rows"],
+    *,
+    temperature: float,
+    log_scale: Float[Tensor, ""] | None,
+) -> ContrastiveLoss:
+    """`symmetric_info_nce` of many pairs of senses at once; every field has one entry per pair."""
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0, found {temperature}.")
+    scale: float | Tensor = 1.0 / temperature
+    if log_scale is not None:
+        # Forward: clamped. Backward: as if not, since a clamp would hold a theta above the bound for ever.
+        scale = (log_scale + (log_scale.clamp(max=MAX_LOG_SCALE) - log_scale).detach()).exp()
+    first, second = torch.tensor(pairs, device=senses.device).unbind(1)
+    there = (present[first] & present[second]).unsqueeze(-1)
+    x, x_usable = _directions(senses.index_select(0, first), there)
+    y, y_usable = _directions(senses.index_select(0, second), there)
+    usable = x_usable & y_usable
+    compared = usable[:, :, None] & usable[:, None, :]
+    positive = compared & (instructions[:, None] == instructions[None, :])
+    # a single instruction: nothing may be pushed apart
+    compared = compared & (compared & ~positive).flatten(1).any(1)[:, None, None]
+    positive = positive & compared
+    logits = (scale * (x @ y.mT)).masked_fill(~compared, torch.finfo(x.dtype).min)
+    loss = 0.5 * (_cross_entropy(logits, positive) + _cross_entropy(logits.mT, positive))
+    nearest = _hits(logits, positive).sum(-1) + _hits(logits.mT, positive).sum(-1)
+    count = positive.any(-1).sum(-1)
+    chance = positive.sum((-2, -1)) / count**2  # 0 / 0, NaN, where nothing is compared
+    return ContrastiveLoss(loss, nearest / (2 * count), chance.to(loss.dtype))
+
+
+def _float(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
 
 
 def _directions(
-    embeddings: Float[Tensor, "rows dim"], present: Bool[Tensor, " rows"]
-) -> tuple[Float[Tensor, "rows dim"], Bool[Tensor, " rows"]]:
+    x: Float[Tensor, "pairs rows dim"], present: Bool[Tensor, "pairs rows 1"]
+) -> tuple[Float[Tensor, "pairs rows dim"], Bool[Tensor, "pairs rows"]]:
     """Rows of length 1 and which rows have a direction; the others are zero and pass no gradient."""
-    x = embeddings if embeddings.dtype == torch.float64 else embeddings.float()
-    x = x.masked_fill(~present[:, None], 0.0)
-    largest = x.detach().abs().amax(1, keepdim=True)
-    usable = present[:, None] & (largest > torch.finfo(x.dtype).tiny) & largest.isfinite()
+    x = x.masked_fill(~present, 0.0)
+    largest = x.detach().abs().amax(-1, keepdim=True)
+    usable = present & (largest > torch.finfo(x.dtype).tiny) & largest.isfinite()
     # Divided by the largest entry first: squares of tiny or huge entries would leave the range of floats.
     x = torch.where(usable, x, 1.0) / torch.where(usable, largest, 1.0)
-    return torch.where(usable, x / x.norm(dim=1, keepdim=True), 0.0), usable.squeeze(1)
+    return torch.where(usable, x / x.norm(dim=-1, keepdim=True), 0.0), usable.squeeze(-1)
 
 
 def _cross_entropy(
-    logits: Float[Tensor, "rows rows"], positive: Bool[Tensor, "rows rows"]
-) -> Float[Tensor, ""]:
+    logits: Float[Tensor, "pairs rows rows"], positive: Bool[Tensor, "pairs rows rows"]
+) -> Float[Tensor, " pairs"]:
     """Mean over rows with a positive of the mean negative log-probability of their positives."""
-    log_p = torch.where(positive, logits.log_softmax(1), 0.0)
-    per_row = -log_p.sum(1) / positive.sum(1).clamp(min=1)
-    return per_row.sum() / positive.any(1).sum().clamp(min=1)
+    log_p = torch.where(positive, logits.log_softmax(-1), 0.0)
+    per_row = -log_p.sum(-1) / positive.sum(-1).clamp(min=1)
+    return per_row.sum(-1) / positive.any(-1).sum(-1).clamp(min=1)
 
 
-def _hits(logits: Float[Tensor, "rows rows"], positive: Bool[Tensor, "rows rows"]) -> Bool[Tensor, " rows"]:
-    if len(logits) == 0:
-        return positive.any(1)
-    return positive.gather(1, logits.argmax(1, keepdim=True)).squeeze(1)
+def _hits(
+    logits: Float[Tensor, "pairs rows rows"], positive: Bool[Tensor, "pairs rows rows"]
+) -> Bool[Tensor, "pairs rows"]:
+    if logits.shape[-1] == 0:
+        return positive.any(-1)
+    return positive.gather(-1, logits.argmax(-1, keepdim=True)).squeeze(-1)

@@ -76,6 +76,40 @@ def shapley_values(
     return ShapleyEstimate(torch.stack(totals) / num_permutations, worth.evaluations)
 
 
+def shapley_coalitions(
+    num_players: int,
+    *,
+    max_exact: int = MAX_EXACT_PLAYERS,
+    num_permutations: int = 16,
+    generator: torch.Generator | None = None,
+) -> list[frozenset[int]]:
+    """The coalitions that `shapley_values` asks for, each once, for those who can evaluate many together.
+
+    Args:
+        num_players: As in `shapley_values`.
+        max_exact: As in `shapley_values`.
+        num_permutations: As in `shapley_values`.
+        generator: Must be as that of `shapley_values` will be, and is drawn from.
+
+    Raises:
+        ValueError: There is no player or no order.
+
+    Example:
+        >>> [sorted(coalition) for coalition in shapley_coalitions(2)]
+        [[], [0], [0, 1], [1]]
+    """
+    asked: dict[frozenset[int], None] = {}
+
+    def worth(coalition: frozenset[int]) -> float:
+        asked[coalition] = None
+        return 0.0
+
+    shapley_values(
+        worth, num_players, max_exact=max_exact, num_permutations=num_permutations, generator=generator
+    )
+    return list(asked)
+
+
 def _exact(worth: "_Remembered", num_players: int) -> Float[Tensor, " players"]:
     contributions = []
     for player in range(num_players):

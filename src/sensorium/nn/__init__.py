@@ -8,6 +8,7 @@ from sensorium.nn.fusion import (
     Fusion,
     GatedFusion,
     LateFusion,
+    Prepared,
     build_fusion,
 )
 from sensorium.nn.normalise import RunningNorm
@@ -26,6 +27,7 @@ __all__ = [
     "GatedFusion",
     "LSTMState",
     "LateFusion",
+    "Prepared",
     "RunningNorm",
     "SegmentLSTM",
     "SoundEncoder",

@@ -1,5 +1,7 @@
 """Losses and reward terms that compare a policy's senses with each other."""
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,28 +15,41 @@ from sensorium.algorithms import (
     one_row_per_episode,
 )
 from sensorium.core import Modality
-from sensorium.nn.tokens import Tokens
+from sensorium.nn.fusion import Prepared
 from sensorium.policies.embodied import ActionDistribution, ActorCritic, PolicyOutput, SequenceBatch
 from sensorium.rewards import MixedReward, MixedRewardConfig, divergence_term, safety_term, task_term
 from sensorium.rollouts.embodied import Rollout
 
 
-def alignment_loss(policy: ActorCritic, rollout: Rollout, envs: Tensor, *, rows: int) -> Tensor:
+class Minibatch(NamedTuple):
+    """A minibatch and what the policy made of it."""
+
+    batch: SequenceBatch
+    envs: Tensor
+    """Worlds of the rollout that its sequences are of."""
+    valid: Tensor
+    """(time, batch) steps that count."""
+    prepared: Prepared
+    output: PolicyOutput
+
+
+def alignment_loss(policy: ActorCritic, minibatch: Minibatch, *, rows: int) -> Tensor:
     """Mean divergence between the policy given one sense and the one given all, which is held fixed.
 
     Args:
         policy: Being trained.
-        rollout: What it did.
-        envs: Worlds of the minibatch; the first of them are looked at.
+        minibatch: What it made of a minibatch, all senses given; the first sequences are looked at.
         rows: Steps to look at.
     """
-    chosen = envs[: max(1, rows // len(rollout.rewards))]
-    batch = rollout.sequences(chosen)
-    tokens = policy.encode(batch)
-    with torch.no_grad():
-        full = policy.fuse_sequences(tokens, batch)
-    divergence = _single_sense_divergence(policy, batch, tokens, full)
-    return masked_mean(divergence, rollout.valid[:, chosen].flatten())
+    num_steps, num_envs = minibatch.batch.starts.shape
+    count = min(num_envs, max(1, rows // num_steps))
+    batch, prepared, full = minibatch.batch, minibatch.prepared, minibatch.output.distribution.detach()
+    if count < num_envs:
+        at = torch.arange(num_steps * num_envs, device=batch.starts.device).view(num_steps, num_envs)
+        chosen = at[:, :count].flatten()
+        batch, prepared, full = batch.head(count), prepared.at(chosen), full.at(chosen)
+    divergence = _single_sense_divergence(policy, batch, prepared, full)
+    return masked_mean(divergence, minibatch.valid[:, :count].flatten())
 
 
 @torch.no_grad()
@@ -44,25 +59,24 @@ def rollout_divergence(policy: ActorCritic, rollout: Rollout, *, num_minibatches
     parts: list[Tensor] = []
     for envs in torch.arange(num_envs, device=rollout.rewards.device).chunk(num_minibatches):
         batch = rollout.sequences(envs)
-        tokens = policy.encode(batch)
-        full = policy.fuse_sequences(tokens, batch)
-        parts.append(_single_sense_divergence(policy, batch, tokens, full).view(num_steps, len(envs)))
+        prepared = policy.encode(batch)
+        full = policy.fuse_sequences(prepared, batch).distribution
+        divergence = _single_sense_divergence(policy, batch, prepared, full)
+        parts.append(divergence.view(num_steps, len(envs)))
     return torch.cat(parts, dim=1)
 
 
 def _single_sense_divergence(
-    policy: ActorCritic, batch: SequenceBatch, tokens: dict[str, Tokens], full: PolicyOutput
+    policy: ActorCritic, batch: SequenceBatch, prepared: Prepared, full: ActionDistribution
 ) -> Tensor:
-    singles: list[PolicyHeads] = []
     senses = len(policy.perception.names)
-    for m in range(senses):
-        only = torch.arange(senses, device=batch.present.device) == m
-        singles.append(_heads(policy.fuse_sequences(tokens, batch, batch.present & only).distribution))
+    only = torch.eye(senses, dtype=torch.bool, device=batch.present.device)[:, None, None]
+    singles = policy.fuse_sets(prepared, batch, batch.present & only)
     return modality_divergence(
-        singles,
-        _heads(full.distribution),
+        [_heads(single.distribution) for single in singles],
+        _heads(full),
         batch.present.flatten(0, 1).t(),
-        full.distribution.parameter_mask,
+        full.parameter_mask,
     )
 
 
@@ -73,8 +87,7 @@ def _heads(distribution: ActionDistribution) -> PolicyHeads:
 def contrast(
     policy: ActorCritic,
     rollout: Rollout,
-    output: PolicyOutput,
-    envs: Tensor,
+    minibatch: Minibatch,
     *,
     temperature: float,
     generator: torch.Generator,
@@ -87,11 +100,11 @@ def contrast(
     Args:
         policy: Tells the senses.
         rollout: What the minibatch was taken from.
-        output: Of the minibatch.
-        envs: Worlds of the minibatch.
+        minibatch: What the policy made of it.
         temperature: Of the similarity.
         generator: Source of the choice of steps.
     """
+    envs = minibatch.envs
     # An episode is told apart by its world and the starts seen so far in the rollout.
     starts = rollout.starts[:, envs].long().cumsum(0)
     worlds = torch.arange(len(envs), device=starts.device)
@@ -102,7 +115,7 @@ def contrast(
     rows = one_row_per_episode(episodes, eligible, generator)
     names = policy.perception.names
     return contrastive_loss(
-        {name: output.fused.summaries[rows, m] for m, name in enumerate(names)},
+        {name: minibatch.output.fused.summaries[rows, m] for m, name in enumerate(names)},
         {name: present[rows, m] for m, name in enumerate(names)},
         _instructions(policy, rollout, envs, episodes)[rows],
         temperature=temperature,

@@ -20,9 +20,9 @@ from torch import Tensor
 from sensorium.algorithms import masked_mean
 from sensorium.core import ConfigError
 from sensorium.metrics import Mean, Metric
-from sensorium.policies.embodied import ActorCritic, PolicyOutput
+from sensorium.policies.embodied import ActorCritic
 from sensorium.rollouts.embodied import Rollout
-from sensorium.trainers.auxiliary import alignment_loss, contrast, mixed_rewards
+from sensorium.trainers.auxiliary import Minibatch, alignment_loss, contrast, mixed_rewards
 from sensorium.trainers.config import DAPOConfig, PPOConfig
 from sensorium.trainers.gating import UpdateGate
 from sensorium.trainers.groups import parameter_groups
@@ -83,19 +83,18 @@ class DAPO(PPO):
         means = {name: float(masked_mean(term, rollout.valid)) for name, term in terms.items()}
         return total, {f"reward/{name}": Mean.of(mean, count) for name, mean in means.items()}
 
-    def auxiliary_losses(self, rollout: Rollout, output: PolicyOutput, envs: Tensor) -> AuxiliaryLosses:
+    def auxiliary_losses(self, rollout: Rollout, minibatch: Minibatch) -> AuxiliaryLosses:
         """Alignment and contrastive loss of a minibatch, each with its weight in it."""
         losses: dict[str, Tensor] = {}
         measures: dict[str, Tensor] = {}
         aligned, contrasted = self.config.alignment, self.config.contrastive
         if aligned is not None:
-            losses["alignment"] = aligned.coef * alignment_loss(self.policy, rollout, envs, rows=aligned.rows)
+            losses["alignment"] = aligned.coef * alignment_loss(self.policy, minibatch, rows=aligned.rows)
         if contrasted is not None:
             found = contrast(
                 self.policy,
                 rollout,
-                output,
-                envs,
+                minibatch,
                 temperature=contrasted.temperature,
                 generator=self.generator,
             )

@@ -12,12 +12,16 @@ from sensorium.algorithms import (
     coalition_worth,
     effective_rank,
     linear_cka,
+    shapley_coalitions,
     shapley_values,
 )
 from sensorium.metrics import Mean, Metric
-from sensorium.nn.tokens import Tokens
+from sensorium.nn.fusion import Prepared
 from sensorium.policies.embodied import ActorCritic, PolicyOutput, SequenceBatch
 from sensorium.rollouts.embodied import Rollout
+
+SETS_AT_ONCE = 16
+"""Sets of senses that are fused in one call; all there are for four senses. More would only take memory."""
 
 MAX_SIMILARITY_DIMS = 1024
 """Encodings wider than this are not compared: the cost grows with the square of the width."""
@@ -53,7 +57,8 @@ def diagnose(
 ) -> Diagnosis | None:
     """Measure on about `rows` steps of a rollout, evenly chosen worlds; draws nothing from any generator.
 
-    Encoders run once; a sense is taken away by its missing token, which costs a pass through the fusion.
+    Encoders run once and tokens are attended to once; a sense is taken away by its missing token, which
+    costs the last part of the fusion, memory and heads.
 
     Args:
         policy: As it acted.
@@ -70,13 +75,13 @@ def diagnose(
     wanted = min(num_envs, max(1, rows // num_steps))
     envs = torch.arange(wanted, device=returns.device) * num_envs // wanted
     batch = rollout.sequences(envs)
-    tokens = policy.encode(batch)
-    full = policy.fuse_sequences(tokens, batch)
+    prepared = policy.encode(batch)
+    full = policy.fuse_sequences(prepared, batch)
     mask = rollout.valid[:, envs].flatten()
     targets = returns[:, envs].flatten()
     if not (targets.isfinite().all() and full.values.isfinite().all()):
         return None
-    contributions = _contributions(policy, batch, tokens, full, targets, mask, seed)
+    contributions = _contributions(policy, batch, prepared, full, targets, mask, seed)
     metrics: dict[str, Metric] = {}
     if relations:
         metrics = _attention(policy, full, batch, mask) | _similarity(policy, full, batch, mask)
@@ -88,7 +93,7 @@ def diagnose(
 def _contributions(
     policy: ActorCritic,
     batch: SequenceBatch,
-    tokens: dict[str, Tokens],
+    prepared: Prepared,
     full: PolicyOutput,
     returns: Tensor,
     mask: Tensor,
@@ -98,22 +103,23 @@ def _contributions(
     names = [name for name, here in zip(policy.perception.names, perceived, strict=True) if here]
     if not names:
         return Contributions(shapley={}, alone={})
-    known: dict[frozenset[int], float] = {}
-
-    def worth(senses: frozenset[int]) -> float:
-        if senses not in known:
-            chosen = {names[m] for m in senses}
-            kept = torch.tensor([name in chosen for name in policy.perception.names], device=returns.device)
-            output = policy.fuse_sequences(tokens, batch, batch.present & kept)
+    coalitions = shapley_coalitions(len(names), generator=torch.Generator().manual_seed(seed))
+    alone = [frozenset({m}) for m in range(len(names))]
+    coalitions = list(dict.fromkeys([frozenset(), *alone, *coalitions]))
+    worth: dict[frozenset[int], float] = {}
+    for start in range(0, len(coalitions), SETS_AT_ONCE):
+        some = coalitions[start : start + SETS_AT_ONCE]
+        chosen = [{names[m] for m in senses} for senses in some]
+        kept = [[name in senses for name in policy.perception.names] for senses in chosen]
+        present = batch.present & torch.tensor(kept, device=returns.device)[:, None, None]
+        for senses, output in zip(some, policy.fuse_sets(prepared, batch, present), strict=True):
             kl = output.distribution.kl_from(full.distribution)
-            known[senses] = float(coalition_worth(returns, output.values, kl, mask))
-        return known[senses]
-
-    estimate = shapley_values(worth, len(names), generator=torch.Generator().manual_seed(seed))
-    nothing = worth(frozenset())
+            worth[senses] = float(coalition_worth(returns, output.values, kl, mask))
+    estimate = shapley_values(worth.__getitem__, len(names), generator=torch.Generator().manual_seed(seed))
+    nothing = worth[frozenset()]
     return Contributions(
         shapley=dict(zip(names, estimate.values.tolist(), strict=True)),
-        alone={name: worth(frozenset({m})) - nothing for m, name in enumerate(names)},
+        alone={name: worth[one] - nothing for name, one in zip(names, alone, strict=True)},
     )
 
 

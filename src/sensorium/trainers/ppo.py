@@ -26,9 +26,10 @@ from sensorium.algorithms import (
 )
 from sensorium.core import TrainingError
 from sensorium.metrics import Max, Mean, Metric
-from sensorium.policies.embodied import ActorCritic, PolicyOutput, SequenceBatch
+from sensorium.policies.embodied import ActorCritic, SequenceBatch
 from sensorium.rollouts.embodied import Rollout
 from sensorium.rollouts.embodied.loading import prefetched
+from sensorium.trainers.auxiliary import Minibatch
 from sensorium.trainers.config import PPOConfig
 from sensorium.trainers.diagnostics import Diagnosis, diagnose
 
@@ -145,7 +146,7 @@ class PPO:
         every = self.config.diagnostics_every
         return every > 0 and self.state.updates % every == 0
 
-    def auxiliary_losses(self, rollout: Rollout, output: PolicyOutput, envs: Tensor) -> AuxiliaryLosses:
+    def auxiliary_losses(self, rollout: Rollout, minibatch: Minibatch) -> AuxiliaryLosses:
         """Further terms of a minibatch's loss; none here."""
         return AuxiliaryLosses({}, {})
 
@@ -177,8 +178,10 @@ class PPO:
         probe: bool,
     ) -> dict[str, Metric]:
         config = self.config
-        mask = rollout.valid[:, envs].flatten()
-        output = self.policy(batch)
+        valid = rollout.valid[:, envs]
+        mask = valid.flatten()
+        prepared = self.policy.encode(batch)
+        output = self.policy.fuse_sequences(prepared, batch)
         new = output.distribution
         surrogate = clipped_surrogate(
             new.logprobs(rollout.actions(envs)),
@@ -196,12 +199,12 @@ class PPO:
             clip_range=config.vf_clip_range,
         )
         entropies = new.entropies()
-        entropy = masked_mean(sum(entropies.values()), mask)
+        entropy = masked_mean(torch.stack(list(entropies.values())).sum(0), mask)
         kl = masked_mean(new.kl_from(rollout.distribution(envs, new)), mask)
         loss = surrogate.loss + config.vf_coef * critic - config.ent_coef * entropy
         if config.kl_coef > 0:
             loss = loss + self.state.kl_coef * kl
-        auxiliary = self.auxiliary_losses(rollout, output, envs)
+        auxiliary = self.auxiliary_losses(rollout, Minibatch(batch, envs, valid, prepared, output))
         for term in auxiliary.losses.values():
             loss = loss + term
         norms = self._descend(loss, probe=probe)

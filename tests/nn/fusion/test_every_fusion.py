@@ -201,3 +201,21 @@ def test_two_streams_without_any_sight_leave_the_first_empty() -> None:
 def is_constant(features: torch.Tensor) -> bool:
     """Whether a stream says the same of every row: nothing was perceived there."""
     return bool((features == features[:1]).all())
+
+
+@every
+def test_sets_of_senses_are_fused_as_if_each_came_alone(config: object) -> None:
+    fusion, tokens = build(config), some_tokens()
+    sets = torch.stack([everyone(), without(0), without(1, 2), ~everyone()])
+    together = fusion.combine(fusion.prepare(tokens), sets)
+    for s, present in enumerate(sets):
+        for found, expected in zip(together, fusion(tokens, present), strict=True):
+            torch.testing.assert_close(found[s], expected, atol=1e-6, rtol=1e-5)
+
+
+@every
+def test_prepared_rows_can_be_gathered(config: object) -> None:
+    fusion, rows = build(config), torch.tensor([3, 0, 3])
+    whole = fusion(some_tokens(), without(1)).features
+    some = fusion.combine(fusion.prepare(some_tokens()).at(rows), without(1)[rows]).features
+    torch.testing.assert_close(some, whole[rows], atol=1e-6, rtol=1e-5)

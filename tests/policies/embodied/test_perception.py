@@ -75,12 +75,12 @@ def test_a_damped_sense_hardly_speaks(kind: str, cue_backend: None) -> None:
     everything = torch.ones_like(batch.present)
     alone = everything.clone()
     alone[..., 1] = False
-    tokens = policy.encode(batch)
 
     def distance() -> float:
         """How much the second sense changes what is remembered and acted on."""
         with torch.no_grad():
-            both, one = (policy.fuse_sequences(tokens, batch, p).fused.features for p in (everything, alone))
+            encoded = policy.encode(batch)
+            both, one = (policy.fuse_sequences(encoded, batch, p).fused.features for p in (everything, alone))
         return float((both - one).norm())
 
     before = distance()

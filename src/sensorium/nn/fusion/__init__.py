@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sensorium.nn.config import FusionConfig
-from sensorium.nn.fusion.base import Fused, Fusion
+from sensorium.nn.fusion.base import Fused, Fusion, Prepared
 from sensorium.nn.fusion.cross_attention import CrossModalFusion
 from sensorium.nn.fusion.early import EarlyFusion
 from sensorium.nn.fusion.gated import GatedFusion
@@ -42,5 +42,6 @@ __all__ = [
     "Fusion",
     "GatedFusion",
     "LateFusion",
+    "Prepared",
     "build_fusion",
 ]

@@ -1,11 +1,10 @@
-"""What every fusion has in common: missing tokens, streams, and what it returns."""
+"""What every fusion has in common: two halves, missing tokens, streams, and what it returns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import torch
-from einops import einsum
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,30 +19,45 @@ NEVER = -1e9
 class Fused(NamedTuple):
     """The senses in one vector, and how they got there."""
 
-    features: Float[Tensor, "batch features"]
-    attention: Float[Tensor, "batch sensors slots"]
-    """Attention mass that each sensor puts on each sensor's tokens; the last slot is the null slot. A fusion
-    without attention: a present sensor is all on itself, an absent one all on the null slot."""
-    gates: Float[Tensor, "batch sensors"]
+    features: Float[Tensor, "*batch features"]
+    attention: Float[Tensor, "*batch sensors slots"]
+    """Attention mass that each sensor puts on each sensor's tokens; the last slot is the null slot, on which
+    an absent sensor is all. A fusion without attention: a present sensor is all on itself."""
+    gates: Float[Tensor, "*batch sensors"]
     """Share of each sensor in the fused vector; sums to 1 over the present ones, 0 where nothing is present.
     A fusion without gates: equal shares."""
-    summaries: Float[Tensor, "batch sensors dim"]
+    summaries: Float[Tensor, "*batch sensors dim"]
     """Each sensor's own encoding, before other senses mix in; zero where it is absent."""
+
+
+class Prepared(NamedTuple):
+    """What a fusion makes of the senses before it asks which are present: dear, and the same for any set."""
+
+    summaries: Float[Tensor, "batch sensors dim"]
+    """Each sensor's own encoding, present or not."""
+    parts: tuple[Float[Tensor, "batch ..."], ...]
+    """What the alternative needs besides."""
+
+    def at(self, rows: Tensor) -> "Prepared":
+        """Gather rows."""
+        parts = tuple(part.index_select(0, rows) for part in self.parts)
+        return Prepared(self.summaries.index_select(0, rows), parts)
 
 
 class Mixed(NamedTuple):
     """What an alternative computes, before the tokens of missing sensors are added."""
 
-    features: Float[Tensor, "batch features"]
-    attention: Float[Tensor, "batch sensors slots"]
-    gates: Float[Tensor, "batch sensors"]
+    features: Float[Tensor, "*batch features"]
+    attention: Float[Tensor, "*batch sensors slots"]
+    gates: Float[Tensor, "*batch sensors"]
 
 
 class Fusion(nn.Module, ABC):
-    """Base of all alternatives: features = mix(summaries, tokens, presence) + sum of missing tokens.
+    """Base of all alternatives: features = mix(prepare(tokens), presence) + sum of missing tokens.
 
-    An absent sensor carries no weight in `mix`; its learned missing token, a vector of the fused width, is
-    added instead. With all sensors present nothing is added.
+    All that does not depend on presence is in `prepare`, so that many sets of senses can be fused for little
+    more than the price of one. An absent sensor carries no weight in `mix`; its learned missing token, a
+    vector of the fused width, is added instead. With all sensors present nothing is added.
 
     Args:
         shapes: Sensor -> number and width of its tokens, canonical order.
@@ -78,20 +92,32 @@ class Fusion(nn.Module, ABC):
                 which holds when absent readings are zeros.
             present: Which sensors deliver.
         """
-        summaries = torch.stack([tokens[name].summary for name in self.sensors], dim=1)
-        summaries = summaries.masked_fill(~present.unsqueeze(-1), 0.0)
-        mixed = self.mix(summaries, tokens, present)
-        lost = functional.linear((~present).to(summaries.dtype), self.missing.t(), self.offset)
+        return self.combine(self.prepare(tokens), present)
+
+    @abstractmethod
+    def prepare(self, tokens: Mapping[str, Tokens]) -> Prepared:
+        """Take in every sensor, whether it is present or not."""
+
+    def combine(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Fused:
+        """Fuse what was read.
+
+        Args:
+            prepared: From `prepare`.
+            present: Which sensors deliver; dimensions in front of the batch are sets of senses, each of which
+                is fused as if it came alone.
+        """
+        mixed = self.mix(prepared, present)
+        lost = functional.linear((~present).to(self.missing.dtype), self.missing.t(), self.offset)
+        summaries = prepared.summaries.masked_fill(~present.unsqueeze(-1), 0.0)
         return Fused(mixed.features + lost, mixed.attention, mixed.gates, summaries)
 
     @abstractmethod
-    def mix(
-        self,
-        summaries: Float[Tensor, "batch sensors dim"],
-        tokens: Mapping[str, Tokens],
-        present: Bool[Tensor, "batch sensors"],
-    ) -> Mixed:
+    def mix(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Mixed:
         """Bring the present senses together; what an absent one says must not matter."""
+
+    def summaries(self, tokens: Mapping[str, Tokens]) -> Float[Tensor, "batch sensors dim"]:
+        """Every sensor's summary."""
+        return torch.stack([tokens[name].summary for name in self.sensors], dim=1)
 
     @abstractmethod
     def own_parameters(self, sensor: str) -> list[nn.Parameter]:
@@ -123,20 +149,18 @@ class Fusion(nn.Module, ABC):
         """Let about sigmoid(bias) of sensor `m` through; the alternative's part of `damp`."""
 
     def pooled(
-        self, weights: Float[Tensor, "batch sensors"], parts: Float[Tensor, "batch sensors width"]
-    ) -> Float[Tensor, "batch features"]:
+        self, weights: Float[Tensor, "*sets batch sensors"], parts: Float[Tensor, "... batch sensors width"]
+    ) -> Float[Tensor, "*sets batch features"]:
         """Weighted sum of the sensors' parts, stream by stream."""
         if len(self.streams) == 1:
-            return einsum(weights, parts, "b m, b m d -> b d")
+            return torch.einsum("...m,...md->...d", weights, parts)
         sums = [
-            einsum(weights[:, stream], parts[:, stream], "b m, b m d -> b d")
-            if stream
-            else torch.zeros_like(parts[:, 0])
+            torch.einsum("...m,...md->...d", weights[..., stream], parts[..., stream, :])
             for stream in self.streams
         ]
         return torch.cat(sums, dim=-1)
 
-    def alone(self, present: Bool[Tensor, "batch sensors"]) -> Float[Tensor, "batch sensors slots"]:
+    def alone(self, present: Bool[Tensor, "*batch sensors"]) -> Float[Tensor, "*batch sensors slots"]:
         """Attention of a fusion that has none: each present sensor on itself, the others on the null slot."""
         here = present.to(self.missing.dtype)
         itself = torch.eye(len(self.sensors), device=present.device) * here.unsqueeze(-1)
@@ -144,8 +168,8 @@ class Fusion(nn.Module, ABC):
 
 
 def shares(
-    scores: Float[Tensor, "batch sensors"], present: Bool[Tensor, "batch sensors"]
-) -> Float[Tensor, "batch sensors"]:
+    scores: Float[Tensor, "*batch sensors"], present: Bool[Tensor, "*batch sensors"]
+) -> Float[Tensor, "*batch sensors"]:
     """Softmax over the present sensors; zero where nothing is present."""
     # With nothing present the softmax would spread over missing sensors; the mask keeps it at zero.
     return scores.masked_fill(~present, NEVER).softmax(-1) * present

@@ -6,10 +6,9 @@ import torch
 from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 from sensorium.nn.config import CrossAttentionConfig
-from sensorium.nn.fusion.base import NEVER, Fusion, Mixed, shares
+from sensorium.nn.fusion.base import NEVER, Fusion, Mixed, Prepared, shares
 from sensorium.nn.tokens import Tokens, TokenShape
 
 
@@ -18,6 +17,11 @@ class CrossModalFusion(Fusion):
 
         h_m = LN(s_m + Attn(q_m, K, V, presence)),  g = softmax(w . h_m + b_m + log presence),
         s = M * sum_m g_m tanh(W_m h_m),  z = s + MLP(s)
+
+    The softmax over all tokens is taken in two steps, which is the same: first among the tokens of each
+    sensor, then among the sensors that are present, each with the logarithm of its tokens' sum of
+    exponentials as its score. Only the second step depends on presence, so that another set of senses costs
+    no look at tokens.
 
     The MLP sees all senses at once (of a stream). Without it, what two senses say together (this is red, and
     red is asked for) is left to the memory and the heads, and is learnt at half the speed or slower. A
@@ -32,6 +36,9 @@ class CrossModalFusion(Fusion):
         config: Widths and heads.
         sight: Sensors of the first of two streams.
     """
+
+    nowhere: Tensor
+    """Attention of an absent sensor: all on the null slot."""
 
     def __init__(
         self, shapes: Mapping[str, TokenShape], config: CrossAttentionConfig, sight: Collection[str] = ()
@@ -52,18 +59,30 @@ class CrossModalFusion(Fusion):
         self.project = nn.ModuleList(nn.Linear(dim, config.stream_width) for _ in shapes)
         width = config.stream_width
         self.joint = nn.ModuleList(_joint_mlp(width) for _ in self.streams)
+        nowhere = torch.cat([torch.zeros(len(shapes)), torch.ones(1)])
+        self.register_buffer("nowhere", nowhere, persistent=False)
 
-    def mix(
-        self,
-        summaries: Float[Tensor, "batch sensors dim"],
-        tokens: Mapping[str, Tokens],
-        present: Bool[Tensor, "batch sensors"],
-    ) -> Mixed:
+    def prepare(self, tokens: Mapping[str, Tokens]) -> Prepared:
+        """Ask each sensor's tokens by themselves."""
+        summaries = self.summaries(tokens)
+        queries = torch.stack([query(summaries[:, m]) for m, query in enumerate(self.query)], dim=1)
+        asked = torch.split(queries, self.widths, dim=-1)
+        outs = torch.split(self.attention_out.weight, self.widths, dim=-1)
+        scores: list[Tensor] = []
+        answers: list[Tensor] = []
+        for m, name in enumerate(self.sensors):
+            score, answer = self._ask(asked[m], tokens[name], self.position[m])
+            scores.append(score + self.attention_bias[m])
+            out = rearrange(outs[m], "d (h c) -> h c d", h=self.num_heads)
+            answers.append(torch.einsum("bmhc,hcd->bmhd", answer, out))
+        return Prepared(summaries, (torch.stack(scores, dim=2), torch.stack(answers, dim=2)))
+
+    def mix(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Mixed:
         """Attend, then gate."""
-        attended, attention = self._attend(summaries, tokens, present)
-        h = self.norm(summaries + attended)
+        attended, attention = self._attend(prepared, present)
+        h = self.norm(prepared.summaries + attended)
         gates = shares(self.gate(h).squeeze(-1) + self.gate_bias, present)
-        parts = torch.stack([project(h[:, m]) for m, project in enumerate(self.project)], dim=1)
+        parts = torch.stack([project(h[..., m, :]) for m, project in enumerate(self.project)], dim=-2)
         together = self.pooled(gates, torch.tanh(parts)) * len(self.sensors)
         streams = together.chunk(len(self.streams), dim=-1)
         joined = [stream + joint(stream) for joint, stream in zip(self.joint, streams, strict=True)]
@@ -81,34 +100,37 @@ class CrossModalFusion(Fusion):
         self.attention_bias[m] = bias
 
     def _attend(
-        self, summaries: Tensor, tokens: Mapping[str, Tokens], present: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Multi-head attention of summaries over tokens.
+        self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]
+    ) -> tuple[Float[Tensor, "*sets batch sensors dim"], Float[Tensor, "*sets batch sensors slots"]]:
+        """Share each sensor's attention out among the present ones and the null slot, whose answer is 0."""
+        scores, answers = prepared.parts
+        null = self.null_score.view(len(self.sensors), 1, self.num_heads)
+        absent = ~present[..., None, :, None]
+        slots = [scores.masked_fill(absent, NEVER), null.expand(*present.shape, 1, self.num_heads)]
+        weights = torch.cat(slots, dim=-2).softmax(-2)
+        given = weights[..., :-1, :].flatten(-2)
+        attended = torch.einsum("...k,...kd->...d", given, answers.flatten(2, 3)) + self.attention_out.bias
+        return attended, torch.where(present.unsqueeze(-1), weights.detach().mean(-1), self.nowhere)
+
+    def _ask(
+        self, queries: Float[Tensor, "batch sensors width"], tokens: Tokens, position: Tensor
+    ) -> tuple[Float[Tensor, "batch sensors heads"], Float[Tensor, "batch sensors heads channels"]]:
+        """Every sensor's question to the tokens of one: log of the sum of exponentials, and the answer.
 
         There are far more tokens than queries, so the key and value projections are applied to the
         queries and to the answers: q . (W_k x) = (W_k^T q) . x, and sum_i a_i W_v x_i = W_v sum_i a_i x_i.
         """
-        queries = torch.stack([query(summaries[:, m]) for m, query in enumerate(self.query)], dim=1)
-        per_sensor = torch.split(queries, self.widths, dim=-1)
-        scores: list[Tensor] = []
-        for m, (name, query) in enumerate(zip(self.sensors, per_sensor, strict=True)):
-            values, mask, _ = tokens[name]
-            q = rearrange(query, "b m (h c) -> b (m h) c", h=self.num_heads) * values.shape[-1] ** -0.5
-            position = self.position[m]
-            place = functional.linear(q, position, self.attention_bias[m].expand(len(position)))
-            score = torch.baddbmm(place, q, values.transpose(1, 2))
-            absent = ~present[:, m, None, None]
-            scores.append(score.masked_fill(absent if mask is None else absent | ~mask[:, None], NEVER))
-        scores.append(self.null_score[:, None].expand(summaries.shape[0], -1, 1))
-        lengths = [score.shape[-1] for score in scores]
-        weights = torch.split(torch.cat(scores, dim=-1).softmax(-1), lengths, dim=-1)
-        answers: list[Tensor] = []
-        for m, name in enumerate(self.sensors):
-            answer = torch.baddbmm(weights[m] @ self.position[m], weights[m], tokens[name].values)
-            answers.append(rearrange(answer, "b (m h) c -> b m (h c)", h=self.num_heads))
-        attended = self.attention_out(torch.cat(answers, dim=-1))
-        mass = torch.stack([weight.detach().sum(-1) for weight in weights], dim=-1)
-        return attended, rearrange(mass, "b (m h) s -> b m h s", h=self.num_heads).mean(2)
+        placed = tokens.values + position
+        q = rearrange(queries, "b m (h c) -> b (m h) c", h=self.num_heads) * placed.shape[-1] ** -0.5
+        score = torch.bmm(q, placed.transpose(1, 2))
+        if tokens.mask is not None:
+            score = score.masked_fill(~tokens.mask[:, None], NEVER)
+        answer = torch.bmm(score.softmax(-1), placed)
+        total = score.logsumexp(-1)
+        return (
+            rearrange(total, "b (m h) -> b m h", h=self.num_heads),
+            rearrange(answer, "b (m h) c -> b m h c", h=self.num_heads),
+        )
 
 
 def _joint_mlp(width: int) -> nn.Sequential:

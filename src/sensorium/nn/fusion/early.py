@@ -4,12 +4,12 @@ import math
 from collections.abc import Collection, Mapping
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sensorium.nn.config import CrossAttentionConfig, EarlyFusionConfig
-from sensorium.nn.fusion.base import Fusion, Mixed, shares
+from sensorium.nn.fusion.base import Fusion, Mixed, Prepared, shares
 from sensorium.nn.fusion.cross_attention import num_parameters
 from sensorium.nn.tokens import Tokens, TokenShape
 
@@ -44,19 +44,19 @@ class EarlyFusion(Fusion):
         nn.init.normal_(self.out.weight, std=1.0 / math.sqrt(hidden))
         nn.init.zeros_(self.out.bias)
 
-    def mix(
-        self,
-        summaries: Float[Tensor, "batch sensors dim"],
-        tokens: Mapping[str, Tokens],
-        present: Bool[Tensor, "batch sensors"],
-    ) -> Mixed:
-        """Concatenate and transform."""
-        x = self.norm(summaries) * present.unsqueeze(-1)
-        hidden = functional.linear((~present).to(x.dtype), self.absent.t(), self.bias)
-        for m, read in enumerate(self.read):
-            hidden = hidden + read(x[:, m])
+    def prepare(self, tokens: Mapping[str, Tokens]) -> Prepared:
+        """Take each sensor's summary to the hidden layer."""
+        summaries = self.summaries(tokens)
+        x = self.norm(summaries)
+        return Prepared(summaries, (torch.stack([read(x[:, m]) for m, read in enumerate(self.read)], dim=1),))
+
+    def mix(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Mixed:
+        """Add up what is there and what stands for what is not, and transform."""
+        (said,) = prepared.parts
+        hidden = functional.linear((~present).to(said.dtype), self.absent.t(), self.bias)
+        hidden = hidden + torch.einsum("...m,...mh->...h", present.to(said.dtype), said)
         features = torch.tanh(self.out(torch.relu(hidden)))
-        equal = shares(torch.zeros_like(summaries[..., 0]), present)
+        equal = shares(torch.zeros_like(present, dtype=said.dtype), present)
         return Mixed(features, self.alone(present), equal)
 
     def own_parameters(self, sensor: str) -> list[nn.Parameter]:

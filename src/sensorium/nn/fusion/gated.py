@@ -4,12 +4,11 @@ import math
 from collections.abc import Collection, Mapping
 
 import torch
-from einops import rearrange
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from sensorium.nn.config import GatedFusionConfig
-from sensorium.nn.fusion.base import Fusion, Mixed
+from sensorium.nn.fusion.base import Fusion, Mixed, Prepared
 from sensorium.nn.tokens import Tokens, TokenShape
 
 
@@ -39,22 +38,23 @@ class GatedFusion(Fusion):
         self.gate = nn.ModuleList(nn.Linear(len(shapes) * dim, width, bias=False) for _ in shapes)
         self.gate_bias = nn.Parameter(torch.zeros(len(shapes)))
 
-    def mix(
-        self,
-        summaries: Float[Tensor, "batch sensors dim"],
-        tokens: Mapping[str, Tokens],
-        present: Bool[Tensor, "batch sensors"],
-    ) -> Mixed:
-        """Gate each sensor's features by what all sensors say."""
-        x = self.norm(summaries) * present.unsqueeze(-1)
-        everything = rearrange(x, "b m d -> b (m d)")
-        parts = torch.stack([project(x[:, m]) for m, project in enumerate(self.project)], dim=1)
-        scores = torch.stack([gate(everything) for gate in self.gate], dim=1)
-        gates = (scores + self.gate_bias[:, None]).sigmoid()
+    def prepare(self, tokens: Mapping[str, Tokens]) -> Prepared:
+        """Normalise, and project each sensor's features."""
+        summaries = self.summaries(tokens)
+        x = self.norm(summaries)
+        features = torch.stack([project(x[:, m]) for m, project in enumerate(self.project)], dim=1)
+        return Prepared(summaries, (x, torch.tanh(features)))
+
+    def mix(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Mixed:
+        """Gate each sensor's features by what all present sensors say."""
+        x, features = prepared.parts
         here = present.to(x.dtype)
-        features = self.pooled(here, gates * torch.tanh(parts))
+        everything = (x * here.unsqueeze(-1)).flatten(-2)
+        scores = torch.stack([gate(everything) for gate in self.gate], dim=-2)
+        gates = (scores + self.gate_bias[:, None]).sigmoid()
         openness = gates.mean(-1) * here
-        return Mixed(features, self.alone(present), openness / openness.sum(-1, keepdim=True).clamp(min=1e-9))
+        shares = openness / openness.sum(-1, keepdim=True).clamp(min=1e-9)
+        return Mixed(self.pooled(here, gates * features), self.alone(present), shares)
 
     def own_parameters(self, sensor: str) -> list[nn.Parameter]:
         """Projection and gate of `sensor`."""

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from sensorium.nn.config import LateFusionConfig
-from sensorium.nn.fusion.base import Fusion, Mixed, shares
+from sensorium.nn.fusion.base import Fusion, Mixed, Prepared, shares
 from sensorium.nn.tokens import Tokens, TokenShape
 
 
@@ -35,18 +35,18 @@ class LateFusion(Fusion):
             for _ in shapes
         )
 
-    def mix(
-        self,
-        summaries: Float[Tensor, "batch sensors dim"],
-        tokens: Mapping[str, Tokens],
-        present: Bool[Tensor, "batch sensors"],
-    ) -> Mixed:
-        """Average the heads of the present sensors."""
+    def prepare(self, tokens: Mapping[str, Tokens]) -> Prepared:
+        """Ask each sensor's head."""
+        summaries = self.summaries(tokens)
         x = self.norm(summaries)
-        parts = torch.stack([head(x[:, m]) for m, head in enumerate(self.head)], dim=1)
+        heads = torch.stack([head(x[:, m]) for m, head in enumerate(self.head)], dim=1)
+        return Prepared(summaries, (torch.tanh(heads),))
+
+    def mix(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Mixed:
+        """Average the heads of the present sensors."""
+        (heads,) = prepared.parts
         gates = shares(self.gate_bias.expand(present.shape), present)
-        features = self.pooled(gates, torch.tanh(parts)) * len(self.sensors)
-        return Mixed(features, self.alone(present), gates)
+        return Mixed(self.pooled(gates, heads) * len(self.sensors), self.alone(present), gates)
 
     def own_parameters(self, sensor: str) -> list[nn.Parameter]:
         """The head of `sensor`."""

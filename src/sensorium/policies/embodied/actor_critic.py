@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from sensorium.core import ActionKind
 from sensorium.envs.embodied.base import ActionSpec
 from sensorium.nn.config import NetworkConfig
-from sensorium.nn.fusion import Fused
-from sensorium.nn.recurrent import SegmentLSTM
+from sensorium.nn.fusion import Fused, Prepared
+from sensorium.nn.recurrent import LSTMState, SegmentLSTM
 from sensorium.nn.tokens import Tokens
 from sensorium.policies.embodied.batch import PolicyState, SequenceBatch, steps_since_start
 from sensorium.policies.embodied.distributions import ActionDistribution
@@ -136,7 +136,7 @@ class ActorCritic(nn.Module):
         """Perceive whole sequences; equals `step` repeated, in one call per module."""
         return self.fuse_sequences(self.encode(batch), batch)
 
-    def encode(self, batch: SequenceBatch) -> dict[str, Tokens]:
+    def encode(self, batch: SequenceBatch) -> Prepared:
         """Encode every sensor; rows are (time, batch) flattened, time first. Presence plays no part."""
         encoded = self.perception.encode_tables(batch.tables)
         tokens = {name: encoded[name].at(rows.flatten()) for name, rows in batch.rows.items()}
@@ -149,28 +149,47 @@ class ActorCritic(nn.Module):
                 tokens[name] = self.perception.encode_dense(name, clips, _valid(steps, num_frames))
             else:
                 tokens[name] = self.perception.encode_dense(name, readings.flatten(0, 1))
-        return tokens
+        return self.perception.prepare(tokens, batch.age_s.flatten(0, 1))
 
     def fuse_sequences(
         self,
-        tokens: Mapping[str, Tokens],
+        prepared: Prepared,
         batch: SequenceBatch,
         present: Bool[Tensor, "time batch sensors"] | None = None,
     ) -> PolicyOutput:
         """Fuse, remember and act on what `encode` returned.
 
         Args:
-            tokens: Every sensor's tokens, from `encode(batch)`.
-            batch: Ages, episode starts and the memory before the first step.
-            present: Which sensors to believe, e.g. with one taken away to see what it is worth; None: those
-                of the batch.
+            prepared: Every sensor, from `encode(batch)`.
+            batch: Episode starts and the memory before the first step.
+            present: Which sensors to believe; None: those of the batch.
         """
         here = batch.present if present is None else present
-        fused = self.perception.fuse(tokens, here.flatten(0, 1), batch.age_s.flatten(0, 1))
-        sequence = rearrange(fused.features, "(t b) d -> t b d", t=len(batch.starts))
-        remembered = self.memory(sequence, batch.state.lstm, batch.starts).flatten(0, 1)
+        return self.fuse_sets(prepared, batch, here.unsqueeze(0))[0]
+
+    def fuse_sets(
+        self, prepared: Prepared, batch: SequenceBatch, present: Bool[Tensor, "sets time batch sensors"]
+    ) -> list[PolicyOutput]:
+        """What the policy makes of the same sequences given other sets of senses, e.g. with one taken away.
+
+        As `fuse_sequences` for each set, in one call per module.
+
+        Args:
+            prepared: Every sensor, from `encode(batch)`.
+            batch: Episode starts and the memory before the first step.
+            present: Which sensors each set believes.
+        """
+        sets, time = len(present), len(batch.starts)
+        fused = self.perception.combine(prepared, present.flatten(1, 2))
+        sequence = rearrange(fused.features, "s (t b) d -> t (s b) d", t=time)
+        state = LSTMState(*(x.repeat(sets, 1) for x in batch.state.lstm))
+        remembered = self.memory(sequence, state, batch.starts.repeat(1, sets))
+        remembered = rearrange(remembered, "t (s b) d -> s (t b) d", s=sets)
         distribution, values = self._heads(torch.cat([fused.features, remembered], dim=-1))
-        return PolicyOutput(distribution, values, fused)
+        return [
+            PolicyOutput(distribution.at(s), values[s], Fused(*(part[s] for part in fused)))
+            for s in range(sets)
+        ]
 
     def _heads(self, features: Tensor) -> tuple[ActionDistribution, Tensor]:
         outputs = self.actor(features)

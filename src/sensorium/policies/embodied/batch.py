@@ -45,6 +45,18 @@ class SequenceBatch:
     state: PolicyState
     """Memory before the first step."""
 
+    def head(self, count: int) -> "SequenceBatch":
+        """The first `count` sequences, as views."""
+        return SequenceBatch(
+            dense={name: reading[:, :count] for name, reading in self.dense.items()},
+            rows={name: rows[:, :count] for name, rows in self.rows.items()},
+            tables=self.tables,
+            present=self.present[:, :count],
+            age_s=self.age_s[:, :count],
+            starts=self.starts[:, :count],
+            state=self.state.select(torch.arange(count, device=self.starts.device)),
+        )
+
 
 def steps_since_start(
     starts: Bool[Tensor, "time batch"], before: Int[Tensor, " batch"]

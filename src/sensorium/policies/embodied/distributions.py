@@ -32,6 +32,20 @@ class ActionDistribution(NamedTuple):
     parameter_mask: Bool[Tensor, "options dims"] | None = None
     """Which parameters each option uses; None: all of them."""
 
+    def at(self, rows: int | Tensor) -> "ActionDistribution":
+        """The distributions of some rows; with a number, those that stand at it in the first dimension."""
+        logits, mean, log_std = (
+            None if part is None else part[rows] for part in (self.logits, self.mean, self.log_std)
+        )
+        return ActionDistribution(logits, mean, log_std, self.parameter_mask)
+
+    def detach(self) -> "ActionDistribution":
+        """The same numbers without gradient."""
+        logits, mean, log_std = (
+            None if part is None else part.detach() for part in (self.logits, self.mean, self.log_std)
+        )
+        return ActionDistribution(logits, mean, log_std, self.parameter_mask)
+
     def draw(self, generator: torch.Generator | None = None) -> ActionBatch:
         """Draw one action per row; the noise is drawn on the CPU, so it is the same on every device."""
         discrete = continuous = None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sensorium.core import Modality, PolicyError
 from sensorium.nn.config import ConvConfig, NetworkConfig, SpaceTimeConfig
 from sensorium.nn.conv import ConvEncoder
-from sensorium.nn.fusion import Fused, build_fusion
+from sensorium.nn.fusion import Fused, Prepared, build_fusion
 from sensorium.nn.normalise import RunningNorm
 from sensorium.nn.pretrained import load_pretrained
 from sensorium.nn.sound import SoundEncoder, TextProjection, VectorEncoder
@@ -78,19 +78,26 @@ class Perception(nn.Module):
             return encoder(values, valid)  # type: ignore[no-any-return]
         return encoder(values)  # type: ignore[no-any-return]
 
+    def prepare(self, tokens: Mapping[str, Tokens], age_s: Float[Tensor, "batch sensors"]) -> Prepared:
+        """All that fusion does whoever is present; the age of a reading shifts its summary."""
+        aged = {
+            name: tokens[name]._replace(summary=tokens[name].summary + age_s[:, m, None] * self.staleness[m])
+            for m, name in enumerate(self.names)
+        }
+        return self.fusion.prepare(aged)
+
+    def combine(self, prepared: Prepared, present: Bool[Tensor, "*sets batch sensors"]) -> Fused:
+        """Fuse what `prepare` returned; dimensions in front of the batch are sets of senses."""
+        return self.fusion.combine(prepared, present)
+
     def fuse(
         self,
         tokens: Mapping[str, Tokens],
         present: Bool[Tensor, "batch sensors"],
         age_s: Float[Tensor, "batch sensors"],
     ) -> Fused:
-        """Fuse one token set per sensor; the age of a reading shifts its summary."""
-        aged = {
-            name: tokens[name]._replace(summary=tokens[name].summary + age_s[:, m, None] * self.staleness[m])
-            for m, name in enumerate(self.names)
-        }
-        fused: Fused = self.fusion(aged, present)
-        return fused
+        """Both at once."""
+        return self.combine(self.prepare(tokens, age_s), present)
 
     def sensor_parameters(self) -> dict[str, list[nn.Parameter]]:
         """Sensor -> parameters that it alone has: its encoder, and what reads it in the fusion.
