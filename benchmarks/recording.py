@@ -1,6 +1,7 @@
 """What was measured, where and with what, as a table for people and as JSON for the documentation."""
 
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -97,10 +98,30 @@ def describe_source() -> dict[str, Any]:
     return {"git_revision": revision, "modified": None if changes is None else bool(changes)}
 
 
+def describe_command(arguments: Sequence[str]) -> str:
+    """The command as one types it in the root of a checkout, wherever that is and whoever ran it.
+
+    Args:
+        arguments: Of the process, the script first. Absolute paths below the checkout become relative ones,
+            of others only the last piece is kept.
+    """
+    script, *rest = arguments
+    return shlex.join(["python", f"benchmarks/{Path(script).name}", *map(_portable, rest)])
+
+
+def _portable(argument: str) -> str:
+    option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
+    path = Path(value)
+    if not path.is_absolute():
+        return argument
+    root = Path(__file__).resolve().parent.parent
+    shown = path.relative_to(root) if path.is_relative_to(root) else Path(path.name)
+    return f"{option}{equals}{shown}"
+
+
 def write_results(path: Path, content: Mapping[str, Any]) -> None:
     """Write a result file: the command and the source, then `content`."""
-    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
-    atomic_write_json(path, {"command": command, **describe_source(), **content})
+    atomic_write_json(path, {"command": describe_command(sys.argv), **describe_source(), **content})
     CONSOLE.print(f"written to {path}")
 
 

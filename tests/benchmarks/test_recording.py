@@ -56,6 +56,22 @@ def test_results_say_where_they_come_from(
     assert written.keys() >= {"git_revision", "modified", "rows"}
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["/somewhere/benchmarks/some.py", "--output", "/tmp/own/some.json"], "--output some.json"),
+        (["some.py", "--output=/tmp/own/some.json", "-n", "3"], "--output=some.json -n 3"),
+        (
+            ["some.py", "--output", str(BENCHMARKS / "results" / "a b.json")],
+            "--output 'benchmarks/results/a b.json'",
+        ),
+        (["some.py", "--runs", "runs/here", "a/b"], "--runs runs/here a/b"),
+    ],
+)
+def test_a_command_names_no_place_of_this_machine(recording: ModuleType, typed: list[str], said: str) -> None:
+    assert recording.describe_command(typed) == f"python benchmarks/some.py {said}"
+
+
 def test_the_machine_is_described(recording: ModuleType) -> None:
     machine = recording.describe_machine()
     assert machine["cores"] >= 1

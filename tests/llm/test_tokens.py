@@ -127,7 +127,9 @@ def test_memory_of_counts_is_bounded(monkeypatch):
     assert len(counter._long) <= 10
     for i in range(counting._SHORT_ENTRIES + 10):
         counter.text(f"line {i}")
-    assert counter._short.cache_info().currsize <= counting._SHORT_ENTRIES
+    assert 0 < len(counter._lines) <= counting._SHORT_ENTRIES
+    counter.text("\n".join(f"another {i}" for i in range(counting._SHORT_ENTRIES + 10)))
+    assert len(counter._lines) <= counting._SHORT_ENTRIES
     for i in range(60_000):
         counter._costs[f"a{chr(97 + i % 26)}{i}"]
     assert len(counter._costs) <= 50_000

@@ -36,7 +36,8 @@ def test_the_number_of_files_is_limited_and_the_rest_named(tmp_path: Path) -> No
         (tmp_path / f"{number}.txt").write_text("x")
     listing = list_files(tmp_path, SMALL)
     assert len(listing.files) == 5
-    assert listing.passed_over == [(f"{n}.txt", "more than 5 files") for n in (5, 6, 7)]
+    assert listing.beyond == [f"{n}.txt" for n in (5, 6, 7)]
+    assert listing.passed_over == []
 
 
 def test_a_deep_directory_ends(tmp_path: Path) -> None:
@@ -113,3 +114,26 @@ def test_files_behind_the_limit_are_counted_in_one_line(tmp_path: Path) -> None:
     listing = read(tmp_path, config=ReadConfig(max_files=50)).parts[0].text
     assert listing is not None
     assert listing.split("\n")[50:] == ["not read:", "- and 11 more: there are more than 50 files"]
+
+
+def test_a_name_like_a_reason_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "more than 5 files.pdf").write_bytes(b"%PDF-1.4")
+    listing = read(tmp_path).parts[0].text
+    assert listing == "a.txt (1 B)\nnot read:\n- more than 5 files.pdf: a PDF document"
+
+
+def test_of_very_many_files_the_listing_names_the_directories(tmp_path: Path) -> None:
+    for number in range(250):
+        (tmp_path / f"d{number % 3}").mkdir(exist_ok=True)
+        (tmp_path / f"d{number % 3}" / f"{number}.txt").write_text("x")
+    (tmp_path / "top.txt").write_text("x")
+    listing = read(tmp_path, name="many").parts[0].text
+    assert listing is not None
+    assert listing.split("\n") == [
+        "251 files (251 B) in 4 directories:",
+        "./ (1 file, 1 B)",
+        "d0/ (84 files, 84 B)",
+        "d1/ (83 files, 83 B)",
+        "d2/ (83 files, 83 B)",
+    ]

@@ -2,10 +2,12 @@ import threading
 
 import pytest
 
+from sensorium.observations.code import find_faults
 from sensorium.observations.languages import (
     MAX_PARSED,
     canonical_language,
     detect_language,
+    is_python,
     language_of_path,
     parse_code,
     parse_python,
@@ -93,3 +95,16 @@ def test_threads_have_their_own_parsers() -> None:
     for thread in threads:
         thread.join()
     assert kinds == ["translation_unit"] * 80
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fine"),
+    [("x = 1\n", True), ("x = '\\d'", True), ("x =", False), ("nonlocal a", False), ("a\0", False)],
+)
+def test_what_python_takes(text: str, is_fine: bool) -> None:
+    assert is_python(text) is is_fine
+
+
+def test_what_parses_has_no_fault_though_it_cannot_be_compiled() -> None:
+    assert find_faults("nonlocal a\n", "python") == ()
+    assert find_faults("x = (\n", "python")[0].message.startswith("SyntaxError")

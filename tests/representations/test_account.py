@@ -1,5 +1,7 @@
 """The account tells of every part what became of it, in figures that fit the messages."""
 
+from pathlib import Path
+
 import pytest
 from drawn_states import COUNTER, draw_case, draw_observation
 from hypothesis import HealthCheck, Phase, given, settings
@@ -251,3 +253,19 @@ def test_the_drawn_states_cover_every_kind():
     kinds = {part.value.kind for seed in range(60) for part in draw_observation(random.Random(seed))}
     assert len(kinds) == 12
     assert read("x").parts[0].value.kind in kinds
+
+
+def test_a_part_that_says_it_is_the_same_as_another_is_taken_for_no_twin():
+    state = texts(**{"same as": "same as ref:first\n" * 200, "first": "one\n" * 200})
+    for limit in (60, 120, 300):
+        entries = pipeline(limit)(state).account.entries
+        assert [entry.part_id for entry in entries] == ["same as", "first"]
+
+
+def test_the_list_of_a_directory_is_shown_when_its_files_have_no_room(tmp_path: Path):
+    for number in range(400):
+        (tmp_path / f"{number:03d}.txt").write_text(f"value {number} = {number * 7}\nname of {number}\n")
+    rep = pipeline(2_000)(tmp_path)
+    assert rep.account.entries[0].level is not Level.DROPPED
+    assert "400 files" in rep.messages[-1].text
+    assert "lists other parts" in rep.account.entries[0].why

@@ -2,11 +2,17 @@
 
 import pickle
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sensorium.core.types import Modality
 from sensorium.llm.config import EstimateConfig
 from sensorium.llm.estimate import EstimateCounter
 from sensorium.observations.base import Part
+from sensorium.observations.read import read
 from sensorium.observations.values import ImageValue, ProblemValue, TextValue
+from sensorium.representations.base import Document, Level, Lowered
 from sensorium.representations.config import MultimodalConfig
 from sensorium.representations.documents import DocumentCache
 from sensorium.representations.layout.dispatch import lay_out
@@ -85,3 +91,35 @@ def test_it_travels_to_other_processes_empty():
     measured = other.lay_out(text_part("one"))
     assert measured is not None
     assert measured.document.segments[0].text == "one"
+
+
+def test_what_is_shown_whole_is_not_weighed(monkeypatch: pytest.MonkeyPatch):
+    asked: list[Document] = []
+    make = Document.segments.fget
+    assert make is not None
+    monkeypatch.setattr(Document, "segments", property(lambda self: asked.append(self) or make(self)))
+    pipeline = ObservationPipeline()
+    code = "def area(width):\n    return width * 2\n\n\nLIMIT = 7\n" * 20
+    state = {"notes.md": "# Title\n\nText of it.\n" * 30, "m.py": code}
+    whole = pipeline(state, task="What is the limit?")
+    assert {entry.level for entry in whole.account.entries} == {Level.FULL}
+    assert asked == []
+    small = pipeline.with_settings({"observation": {"max_tokens": 300}})
+    assert small(state, task="What is the limit?").account.counts().get("summary", 0) > 0
+    assert asked
+
+
+def test_texts_are_those_of_the_segments():
+    for raw in (
+        {"a.md": "# A\n\none\n\n  \ntwo\n"},
+        {"a.log": "12:00:00 INFO up\n  more\n" * 3},
+        {"a.py": "x = 1\n\n\ny = 2"},
+    ):
+        document = lay_out(read(raw).parts[0], CONFIG)
+        assert document is not None
+        assert document.texts == tuple(segment.text for segment in document.segments)
+
+
+@given(st.lists(st.text(alphabet="aİΣß\n 𝐀x", max_size=6), min_size=1, max_size=8), st.sampled_from("aσςi̇xß"))
+def test_texts_with_a_word_are_found(texts: list[str], word: str):
+    assert Lowered(texts).containing([word]) == [at for at, text in enumerate(texts) if word in text.lower()]

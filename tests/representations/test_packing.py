@@ -60,3 +60,13 @@ def test_what_was_asked_before_does_not_matter(seed: int):
         assert (kept, used) == Packing(segments(count, parents), costs, order).within(limit)
         assert used <= max(limit, MARK_TOKENS)
         assert all(parents[i] in kept for i in kept if i in parents)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_limits_that_change_nothing_give_what_a_run_of_their_own_gives(seed: int):
+    draw = random.Random(seed)
+    parents = {i: draw.randrange(i) for i in range(1, 30) if draw.random() < 0.6}
+    costs, order = [draw.randint(1, 20) for _ in range(30)], draw.sample(range(30), 30)
+    together = Packing(segments(30, parents), costs, order)
+    for limit in [*range(0, 400), *range(400, 0, -1)]:
+        assert together.within(limit) == Packing(segments(30, parents), costs, order).within(limit)

@@ -152,7 +152,7 @@ def print_change(console: Console, change: StateChange, sent_tokens: int, full_t
 def _told(change: PartDelta, old: Part, new: Part) -> str:
     """A change as an agent reads it."""
     document = render_delta(change, old, new)
-    return document.separator.join(segment.text for segment in document.segments)
+    return document.separator.join(document.texts)
 
 
 def _coloured(text: str) -> Text:

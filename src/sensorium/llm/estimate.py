@@ -12,10 +12,15 @@ rounding up.
 """
 
 import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sensorium.llm.config import EstimateConfig
 from sensorium.llm.counting import SHORT_CHARS, RuledCounter
+
+if TYPE_CHECKING:
+    from sensorium.llm.estimate_block import BlockCosts
 
 CUT_BOUND = 2
 """Tokens (times `scale`) by which the sum over two pieces of a text can fall short of the whole."""
@@ -99,8 +104,21 @@ _SCRIPTS = (
 )
 """Last code point of a range, and hundredths of a token that one of its characters costs."""
 
+_SIGN_RUN = 30
+"""Hundredths that a run of signs costs beside the signs in it."""
+_SIGN_NEW = 65
+_SIGN_SAME = 4
+"""Of a sign that is the same as the one before it."""
+_SPACES_PER_TOKEN = 64
+_TABS_PER_TOKEN = 8
+
 _MAX_PIECES = 50_000
 _MAX_PIECE_CHARS = 32
+_MAX_LINES = 32_768
+_BLOCK_CHARS = 1_000
+"""Lines never seen, of so many characters together, are counted on arrays: for fewer that takes longer."""
+_BLOCK_LINES = 2_000
+"""Most lines that are counted at once."""
 
 
 class EstimateCounter(RuledCounter):
@@ -119,20 +137,78 @@ class EstimateCounter(RuledCounter):
         self._costs = _PieceCosts(config.digits_per_token)
         cost = self._costs.__getitem__
         self._scale = config.scale
-        # Hundredths of tokens of one line. Lines are many and short: nothing is looked up in them twice.
+        # Hundredths of tokens of one line. Pieces are short and come again, in other lines, too.
         super().__init__(config, "estimate-1", lambda line: sum(map(cost, find(line))))
+        self._lines: dict[str, int] = {}
+        self._block: Callable[[Sequence[str]], list[int]] | None = None
 
     def text(self, text: str) -> int:
         """Tokens of a text, rounded up; 0 of an empty one. It is counted and remembered by lines."""
         if "\n" not in text:
-            units = self._remembered(text)
+            known = self._lines.get(text)
+            units = self._sum([text]) if known is None else known
         else:
             lines = text.replace("\r\n", "\n").split("\n")  # either end is one piece
-            are_short = len(text) <= SHORT_CHARS or max(map(len, lines)) <= SHORT_CHARS
-            units = sum(map(self._short if are_short else self._remembered, lines)) + _UNIT * (len(lines) - 1)
+            units = self._sum(lines) + _UNIT * (len(lines) - 1)
         if self._scale != 1.0:
             units = round(units * self._scale)
         return -(-units // _UNIT)
+
+    def _sum(self, lines: Sequence[str]) -> int:
+        """Hundredths of tokens of lines; those never seen are counted together."""
+        known = self._lines
+        found = list(map(known.get, lines))
+        total = sum(filter(None, found))
+        if None not in found:
+            return total
+        new = [line for line, units in zip(lines, found, strict=True) if units is None]
+        if max(map(len, new)) > SHORT_CHARS:
+            total += sum(self._remembered(line) for line in new if len(line) > SHORT_CHARS)
+            new = [line for line in new if len(line) <= SHORT_CHARS]
+        counts = self._count_new(new)
+        if len(known) + len(new) > _MAX_LINES:
+            self._lines = known = {}  # other threads may still read the old one
+        known.update(zip(new[:_MAX_LINES], counts, strict=False))
+        return total + sum(counts)
+
+    def _count_new(self, lines: Sequence[str]) -> list[int]:
+        """Hundredths of tokens of short lines."""
+        if len(lines) < 2 or sum(map(len, lines)) < _BLOCK_CHARS:
+            return list(map(self._count, lines))
+        if "".join(lines).isascii():
+            return self._in_blocks(lines)
+        plain = iter(self._in_blocks([line for line in lines if line.isascii()]))
+        return [next(plain) if line.isascii() else self._count(line) for line in lines]
+
+    def _in_blocks(self, lines: Sequence[str]) -> list[int]:
+        if self._block is None:
+            self._block = _block_costs(self._costs.digits)
+        counts: list[int] = []
+        for start in range(0, len(lines), _BLOCK_LINES):
+            counts += self._block(lines[start : start + _BLOCK_LINES])
+        return counts
+
+
+def _block_costs(digits: int) -> "BlockCosts":
+    """What counts many lines at once; NumPy is loaded when the first long text comes."""
+    from sensorium.llm.estimate_block import BlockCosts, Rules
+
+    return BlockCosts(
+        Rules(
+            unit=_UNIT,
+            free=_FREE,
+            free_capitals=_FREE_CAPITALS,
+            sign_before=_SIGN_BEFORE,
+            sign_run=_SIGN_RUN,
+            sign_new=_SIGN_NEW,
+            sign_same=_SIGN_SAME,
+            spaces_per_token=_SPACES_PER_TOKEN,
+            tabs_per_token=_TABS_PER_TOKEN,
+            digits_per_piece=_digits_at_once(digits),
+            digits_per_token=digits,
+            pairs=_PAIR_COSTS,
+        )
+    )
 
 
 class _CharCosts(dict[str, int]):
@@ -163,7 +239,7 @@ class _PieceCosts(dict[str, int]):
 
     def __init__(self, digits: int) -> None:
         super().__init__()
-        self._digits = digits
+        self.digits = digits
         self._chars = _CharCosts()
 
     def __missing__(self, piece: str) -> int:
@@ -181,9 +257,9 @@ class _PieceCosts(dict[str, int]):
         if last > "\x7f":
             return sum(map(self._chars.__getitem__, piece.lstrip(" "))) + 10
         if last.isdigit():
-            return _UNIT * -(-len(piece) // self._digits)
+            return _UNIT * -(-len(piece) // self.digits)
         if last.isspace() or last < " ":
-            return _UNIT * (1 + (len(piece) - 1) // (8 if last == "\t" else 64))
+            return _UNIT * (1 + (len(piece) - 1) // (_TABS_PER_TOKEN if last == "\t" else _SPACES_PER_TOKEN))
         return _sign_cost(piece)
 
 
@@ -193,13 +269,18 @@ _WORD = re.compile(r"[ !-/:-@\[-`{-~]?[A-Za-zÀ-ɏḀ-ỿ]+")
 
 def _pattern(digits: int) -> re.Pattern[str]:
     """Pieces in the order in which they are tried: the most frequent kinds first."""
-    at_once = 3 if digits == 3 else 4  # few enough to be remembered
+    at_once = _digits_at_once(digits)
     letter, sign = r"[a-zÀ-ɏḀ-ỿ]", r"[!-/:-@\[-`{-~]"
     before = sign.replace("[", "[ ", 1)
     return re.compile(
         rf"{before}[A-Z]?{letter}+|{letter}+|[0-9]{{1,{at_once}}}|{sign}+| {sign}+|\n| +(?= )"
         rf"|{before}[A-Z]+(?!{letter})|[A-Z]{letter}+|[A-Z]+(?!{letter})|\r\n| ?[^\x00-\x7f]+|\t+|[\x00-\x7f]"
     )
+
+
+def _digits_at_once(digits: int) -> int:
+    """Digits of one piece: few enough to be remembered."""
+    return 3 if digits == 3 else 4
 
 
 def _word_cost(piece: str) -> int:
@@ -217,8 +298,8 @@ def _word_cost(piece: str) -> int:
 def _sign_cost(piece: str) -> int:
     """A run of signs: equal ones side by side share tokens."""
     signs = piece.lstrip(" ")
-    cost, previous = 30, ""
+    cost, previous = _SIGN_RUN, ""
     for sign in signs:
-        cost += 4 if sign == previous else 65
+        cost += _SIGN_SAME if sign == previous else _SIGN_NEW
         previous = sign
     return max(_UNIT, cost)

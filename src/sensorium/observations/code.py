@@ -14,6 +14,7 @@ from sensorium.observations.languages import (
     MAX_PARSED,
     canonical_language,
     detect_language,
+    is_python,
     parse_code,
     parse_python,
 )
@@ -151,6 +152,8 @@ _cached_faults = lru_cache(maxsize=256)(_faults)
 
 
 def _python_faults(text: str) -> tuple[CodeFault, ...]:
+    if is_python(text):
+        return ()
     try:
         parse_python(text)
     except SyntaxError as error:

@@ -52,13 +52,13 @@ def decode(raw: str | bytes, *, max_bytes: int | None = None) -> Decoded:
         return Decoded(_cleaned(raw.removeprefix("\ufeff"), notes), tuple(notes))
     is_cut = bool(notes)
     encoding, note = encoding_of(raw)
-    is_binary = not encoding.startswith(WIDE) and _is_binary(raw)
-    if is_binary:
+    is_no_text = is_binary(raw, encoding)
+    if is_no_text:
         raw = raw[:_BINARY_SHOWN]  # nobody reads it, and decoding what is no text takes seconds
     if note:
         notes.append(note)
     text = _decode_as(raw, encoding, notes, is_cut=is_cut).removeprefix("\ufeff")
-    return Decoded(_cleaned(text, notes), tuple(notes), is_binary)
+    return Decoded(_cleaned(text, notes), tuple(notes), is_no_text)
 
 
 def encoding_of(raw: bytes) -> tuple[str, str]:
@@ -158,9 +158,15 @@ def _is_western(raw: bytes) -> bool:
     return valid.isascii() and len(valid) * 2 >= len(raw)  # more accents than letters: another alphabet
 
 
-def _is_binary(raw: bytes) -> bool:
+def is_binary(raw: bytes, encoding: str) -> bool:
+    """Whether bytes are no text, as far as their beginning tells.
+
+    Args:
+        raw: The bytes.
+        encoding: What `encoding_of` says of them.
+    """
     sample = raw[:_SAMPLE]
-    if not sample:
+    if not sample or encoding.startswith(WIDE):
         return False
     control = len(sample) - len(sample.translate(None, _CONTROL))
     if control > 0.1 * len(sample):

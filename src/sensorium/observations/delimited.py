@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from sensorium.core.counted import counted
 from sensorium.observations.columns import BLANKS, csv_format, find_columns, prepared
 from sensorium.observations.config import ReadConfig
-from sensorium.observations.decoding import WIDE, decode, encoding_of
+from sensorium.observations.decoding import WIDE, encoding_of, is_binary
 from sensorium.observations.grid import MAX_READ_CELLS, Grid
 from sensorium.observations.text_types import MISSING, typed
 
@@ -59,7 +59,7 @@ def read_delimited(source: ByteStream, size: int, config: ReadConfig, separator:
     """
     head = source.read(min(size, _SNIFFED))
     encoding, note = encoding_of(head)
-    if decode(head).is_binary:
+    if is_binary(head, encoding):
         raise ValueError(f"not a table: {size:,} bytes of binary data")
     text = head.decode(encoding, "replace").removeprefix("\ufeff")
     if size > len(head) and "\n" in text:

@@ -44,8 +44,6 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISDIR, "a directory"),
 )
-TOO_MANY = "more than"
-"""Begins why a file or directory behind the limit is passed over."""
 _MAX_DEPTH = 64
 
 
@@ -66,6 +64,8 @@ class Listing(NamedTuple):
     """Sorted by name, directory by directory; at most ``max_files``."""
     passed_over: list[tuple[str, str]]
     """Relative path and why it is not read."""
+    beyond: list[str]
+    """Relative paths of files and directories behind ``max_files``."""
 
 
 class Content(NamedTuple):
@@ -92,7 +92,7 @@ def list_files(root: Path, config: ReadConfig) -> Listing:
         root: The directory.
         config: ``max_files`` limits how many are listed.
     """
-    listing = Listing([], [])
+    listing = Listing([], [], [])
     seen: set[tuple[int, int]] = set()
     _walk(root, "", root.resolve(), seen, listing, config.max_files)
     return listing
@@ -135,7 +135,7 @@ def _walk(
         if name.count("/") >= _MAX_DEPTH:
             listing.passed_over.append((name, "nested too deeply"))
         elif len(listing.files) >= max_files:
-            listing.passed_over.append((name, f"{TOO_MANY} {max_files:,} files"))
+            listing.beyond.append(name)
         else:
             _walk(path, name, root, seen, listing, max_files)
 
@@ -146,7 +146,7 @@ def _list_file(entry: "os.DirEntry[str]", name: str, listing: Listing, max_files
     if kind is not None:
         listing.passed_over.append((name, kind))
     elif len(listing.files) >= max_files:
-        listing.passed_over.append((name, f"{TOO_MANY} {max_files:,} files"))
+        listing.beyond.append(name)
     else:
         listing.files.append(FoundFile(Path(entry.path), name, state.st_size))
 

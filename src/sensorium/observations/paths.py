@@ -1,15 +1,17 @@
 """Files and directories as parts."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sensorium.core.counted import counted
 from sensorium.core.types import Modality
 from sensorium.observations.base import Part
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.contents import modality_of_kind, parts_of_kind, parts_of_modality
 from sensorium.observations.decoding import encodable
-from sensorium.observations.files import TOO_MANY, FoundFile, Listing, list_files, read_content
+from sensorium.observations.files import FoundFile, Listing, list_files, read_content
 from sensorium.observations.kinds import Kind, kind_of_bytes
 from sensorium.observations.source import Source
 from sensorium.observations.values import ProblemValue, TextValue
@@ -21,6 +23,8 @@ _CUT: tuple[Kind, ...] = ("code", "structured", "table", "text")
 """Kinds of which the beginning of a file says something."""
 _WHOLE: tuple[Kind, ...] = ("image", "array", "arrays", "workbook")
 """Kinds of which a file is read as a whole or not at all."""
+_MAX_NAMED = 200
+"""Of more files the listing names the directories only: it would be longer than what it tells of."""
 _MAX_LISTED = 200
 _FILE_SHARE = 32
 """Of a text or table in a directory this part of ``max_bytes`` is read (2 MB by default)."""
@@ -60,7 +64,7 @@ def read_path(reader: "Reader", source: Source, path: Path, part_id: str) -> Non
         return
     listing = list_files(path, reader.config)
     sources = _chosen(listing, reader.config)
-    value = TextValue(text=_listed(listing, {file.name for file in sources}))
+    value = TextValue(text=_listed(listing, sources, reader.config.max_files))
     reader.add([Part(id=name, modality=Modality.TEXT, value=value)], source)
     for file in sources:
         limit = max(1, reader.config.max_bytes // _FILE_SHARE)
@@ -149,18 +153,32 @@ def _binary(path: Path) -> str | None:
     return None
 
 
-def _listed(listing: Listing, read: set[str]) -> str:
-    lines = [f"{file.name} ({_size(file.size)})" for file in listing.files if file.name in read]
-    if not lines:
-        lines = ["no files that can be read"]
-    if listing.passed_over:
+def _listed(listing: Listing, read: Sequence[FoundFile], max_files: int) -> str:
+    if len(read) > _MAX_NAMED:
+        lines = _directories(read)
+    else:
+        lines = [f"{file.name} ({_size(file.size)})" for file in read] or ["no files that can be read"]
+    if listing.passed_over or listing.beyond:
         lines.append("not read:")
-        shown = [one for one in listing.passed_over if not one[1].startswith(TOO_MANY)][:_MAX_LISTED]
-        lines += [f"- {name}: {why}" for name, why in shown]
-        too_many = next((why for _, why in listing.passed_over if why.startswith(TOO_MANY)), "")
-        if rest := len(listing.passed_over) - len(shown):
-            lines.append(f"- and {rest:,} more{f': there are {too_many}' if too_many else ''}")
+        lines += [f"- {name}: {why}" for name, why in listing.passed_over[:_MAX_LISTED]]
+        if rest := len(listing.passed_over[_MAX_LISTED:]) + len(listing.beyond):
+            why = f": there are more than {max_files:,} files" if listing.beyond else ""
+            lines.append(f"- and {rest:,} more{why}")
     return "\n".join(lines)
+
+
+def _directories(files: Sequence[FoundFile]) -> list[str]:
+    """A line for every directory with the number and size of the files in it, and a first one for all."""
+    sizes: dict[str, list[int]] = {}
+    for file in files:
+        sizes.setdefault(file.name.rpartition("/")[0], []).append(file.size)
+    total, places = _size(sum(file.size for file in files)), "directory" if len(sizes) == 1 else "directories"
+    lines = [f"{len(files):,} files ({total}) in {len(sizes):,} {places}:"]
+    for directory, own in [*sizes.items()][:_MAX_LISTED]:
+        lines.append(f"{directory or '.'}/ ({counted(len(own), 'file')}, {_size(sum(own))})")
+    if len(sizes) > _MAX_LISTED:
+        lines.append(f"and {len(sizes) - _MAX_LISTED:,} more")
+    return lines
 
 
 def _size(size: int) -> str:

@@ -141,12 +141,7 @@ class Reader:
     def _dispatch(self, source: Source, part_id: str, nesting: int) -> None:
         raw = source.raw
         if isinstance(raw, Source):
-            merged = dataclasses.replace(
-                raw,
-                importance=raw.importance * source.importance,
-                timestamp_s=source.timestamp_s if raw.timestamp_s is None else raw.timestamp_s,
-            )
-            self.read(merged, part_id, nesting=nesting)
+            self.read(_within(source, raw), part_id, nesting=nesting)
         elif isinstance(raw, Part):
             self.add([raw], source)
         elif isinstance(raw, Observation):
@@ -236,7 +231,11 @@ class Reader:
                 plain[safe_str(key)] = value
                 continue
             name = encodable(safe_str(key)).strip("/") or "item"
-            inner = dataclasses.replace(source, raw=value)
+            inner = (
+                _within(source, value)
+                if isinstance(value, Source)
+                else dataclasses.replace(source, raw=value)
+            )
             child = self.reserve(f"{part_id}/{name}" if part_id else name)
             self.read(inner, child, nesting=nesting + 1)
         if plain:
@@ -323,6 +322,17 @@ class Reader:
         parts = read_text(text, part_id=part_id or "object", config=self.config, format="plain")
         kind = f"{type(source.raw).__module__}.{type(source.raw).__qualname__}"
         self.add(parts, source, (f"an object of type {encodable(kind)}, shown by its repr",))
+
+
+def _within(outer: Source, inner: Source) -> Source:
+    """A source that lies in another one: what it does not know itself it has from that."""
+    if outer.importance == 1.0 and (outer.timestamp_s is None or inner.timestamp_s is not None):
+        return inner
+    return dataclasses.replace(
+        inner,
+        importance=inner.importance * outer.importance,
+        timestamp_s=outer.timestamp_s if inner.timestamp_s is None else inner.timestamp_s,
+    )
 
 
 def _is_sound(raw: Sequence[Any]) -> bool:

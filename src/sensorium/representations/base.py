@@ -1,7 +1,10 @@
 """The third layer for a language model: messages, and the account of what became of every part."""
 
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -55,19 +58,104 @@ class Segment(NamedTuple):
     """Kept in every summary: an error, the line of the cursor, the columns of a table."""
 
 
-class Document(NamedTuple):
-    """A part laid out as text."""
+class Document:
+    """A part laid out as text.
 
-    title: str
-    """One line that says what it is, e.g. ``cell 12 (code, run 3)``."""
-    segments: tuple[Segment, ...]
-    """In reading order."""
-    unit: str = "lines"
-    """What segments are, plural, for marks such as ``... 30 lines left out ...``."""
-    fence: str | None = None
-    """Language of the code fence around it (may be empty); None for no fence."""
-    separator: str = "\n"
-    """What stands between segments."""
+    What it says is known at once, what its segments are worth only once somebody asks: most documents are
+    shown whole, and nobody does.
+
+    Args:
+        title: One line that says what it is, e.g. ``cell 12 (code, run 3)``.
+        segments: In reading order; or a function that makes them, together with `texts`.
+        unit: What segments are, plural, for marks such as ``... 30 lines left out ...``.
+        fence: Language of the code fence around it (may be empty); None for no fence.
+        separator: What stands between segments.
+        texts: Text of every segment; found from the segments when not given.
+    """
+
+    __slots__ = ("_made", "_segments", "fence", "lowered", "separator", "texts", "title", "unit")
+
+    def __init__(
+        self,
+        title: str,
+        segments: "Sequence[Segment] | Callable[[], Sequence[Segment]]",
+        unit: str = "lines",
+        fence: str | None = None,
+        separator: str = "\n",
+        *,
+        texts: Sequence[str] | None = None,
+    ) -> None:
+        self.title, self.unit, self.fence, self.separator = title, unit, fence, separator
+        self._segments = segments
+        self._made: tuple[Segment, ...] | None = None if callable(segments) else tuple(segments)
+        self.texts = tuple([segment.text for segment in self.segments] if texts is None else texts)
+        """Text of every segment."""
+        self.lowered = Lowered(self.texts)
+        """For looking words up."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """In reading order."""
+        if self._made is None:
+            assert callable(self._segments)
+            self._made = tuple(self._segments())
+        return self._made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same and weigh it alike."""
+        if not isinstance(other, Document):
+            return NotImplemented
+        mine = (self.title, self.texts, self.unit, self.fence, self.separator)
+        theirs = (other.title, other.texts, other.unit, other.fence, other.separator)
+        return mine == theirs and self.segments == other.segments
+
+    __hash__ = None  # type: ignore[assignment]  # equal documents are found by the content of their parts
+
+    def titled(self, title: str) -> "Document":
+        """The same under another title."""
+        source = self._segments if self._made is None else self._made
+        return Document(title, source, self.unit, self.fence, self.separator, texts=self.texts)
+
+
+class Lowered:
+    """Texts in lower case as one, in which words are found faster than in each of them.
+
+    Args:
+        texts: The texts.
+    """
+
+    __slots__ = ("_ends", "_whole", "texts")
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._whole: str | None = None
+        self._ends: list[int] | None = None
+
+    def containing(self, words: Iterable[str]) -> list[int]:
+        """Positions of the texts that contain at least one of some words, ascending."""
+        whole = self._whole
+        if whole is None:
+            whole = self._whole = "\n".join(self.texts).lower()
+        found: set[int] = set()
+        for word in words:
+            place = whole.find(word)
+            while place >= 0:
+                ends = self._text_ends()
+                at = bisect_left(ends, place)
+                found.add(at)
+                place = whole.find(word, ends[at])
+        return sorted(found)
+
+    def _text_ends(self) -> list[int]:
+        if self._ends is None:
+            # Characters whose small form has another length are rare: then every text is measured by itself.
+            same = (
+                self._whole is not None
+                and len(self._whole) == sum(map(len, self.texts)) + len(self.texts) - 1
+            )
+            sizes = map(len, self.texts) if same else [len(text.lower()) for text in self.texts]
+            self._ends = [at + end for at, end in enumerate(accumulate(sizes))]  # with line ends between them
+        return self._ends
 
 
 class Record(BaseModel):

@@ -53,7 +53,8 @@ def candidates(subject: Subject, context: Context, room: int | None = None) -> l
         said = "unchanged since it was shown in short"
         return [line(subject, said, Level.REFERENCE, REFERENCE_RETAINED, counter), NOTHING]
     if subject.twin is not None:
-        found.append(line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter))
+        same = line(subject, f"same as ref:{subject.twin}", Level.REFERENCE, 1.0, counter)
+        found.append(same._replace(same_as=subject.twin))
     elif subject.sheet is not None:
         ratio = context.config.observation.compression_ratio
         is_bare = subject.summary is None and not isinstance(subject.part.value, TableValue | ArrayValue)
@@ -65,7 +66,8 @@ def candidates(subject: Subject, context: Context, room: int | None = None) -> l
         found += subject.media
     found += changes(subject, context)
     if subject.twin is None:
-        found.append(line(subject, describe(subject), Level.REFERENCE, REFERENCE_RETAINED, counter))
+        named = line(subject, describe(subject), Level.REFERENCE, REFERENCE_RETAINED, counter)
+        found.append(named._replace(is_stand_in=True))
     return [*found, NOTHING]
 
 
@@ -87,9 +89,9 @@ def describe(subject: Subject) -> str:
     """A subject in a few words, for the line that stands for it."""
     if subject.sheet is not None:
         document = subject.sheet.document
-        count = f"{len(document.segments):,} {document.unit}"
+        count = f"{len(document.texts):,} {document.unit}"
         is_table = isinstance(subject.part.value, TableValue)  # its title counts rows and columns
-        known = is_table or len(document.segments) < 2 or f" {document.unit}" in document.title
+        known = is_table or len(document.texts) < 2 or f" {document.unit}" in document.title
         title = document.title or subject.part.modality.value
         return f"{title}{'' if known else f', {count}'}, {subject.tokens:,} tokens"
     value = subject.part.value

@@ -1,11 +1,12 @@
 """Showing what changed of a subject since the agent saw it last, where that is shorter than the subject."""
 
 from sensorium.core.types import Modality
-from sensorium.llm.base import TokenCounter, count_message
-from sensorium.llm.messages import AnyBlock, Message, TextBlock
+from sensorium.llm.base import TokenCounter
+from sensorium.llm.messages import AnyBlock, TextBlock
 from sensorium.observations.base import Part
 from sensorium.observations.values import ImageValue
 from sensorium.representations.base import Level
+from sensorium.representations.counting import count_blocks
 from sensorium.representations.delta.images import changed_rectangles
 from sensorium.representations.delta.parts import make_delta
 from sensorium.representations.delta.render import render_delta, tells_all
@@ -64,7 +65,7 @@ def _edits(
         return None
     document = render_delta(delta, base, part, since=step)
     assert subject.sheet is not None
-    if sum(len(segment.text) for segment in document.segments) > len(subject.sheet.full_text):
+    if sum(map(len, document.texts)) > len(subject.sheet.full_text):
         return None  # before its tokens are counted: two texts may have nothing in common
     sheet = Sheet(subject.label, document, counter, Relevance(""))
     retained = 1.0 if is_visible and tells_all(base, part) else UNSEEN_BASE_RETAINED
@@ -92,7 +93,7 @@ def _regions(subject: Subject, base: Part, context: Context, step: int) -> Candi
             return None
         where = f"### {subject.label}, changed since step {step}: x {left}-{right}, y {top}-{bottom}"
         blocks += [TextBlock(text=where), *whole[0].blocks]
-    tokens = count_message(counter, Message(role="user", content=tuple(blocks))) - counter.message_overhead
+    tokens = count_blocks(counter, blocks)
     count = len(change.rectangles)
     regions = "changed region" if count == 1 else f"{count} changed regions"
     why = f"{regions} since step {step}, {change.share:.1%} of its pixels"

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from sensorium.core import ObservationError
 from sensorium.core.counted import counted
-from sensorium.llm.base import TokenCounter, count_message, count_messages
+from sensorium.features.extractors.report import FeatureReport
+from sensorium.llm.base import TokenCounter, count_messages
 from sensorium.llm.messages import AnyBlock, Message, TextBlock, text_message
 from sensorium.observations.values import ImageValue
 from sensorium.representations.base import Account, Entry, Level, Representation
 from sensorium.representations.candidates import REFERENCE_RETAINED
 from sensorium.representations.config import PipelineConfig
+from sensorium.representations.counting import count_blocks
 from sensorium.representations.history import History, earlier_turns, previous_actions
 from sensorium.representations.selection import Picked, Selection, State
 from sensorium.representations.subjects import Candidate, Context, Member, Subject
@@ -40,9 +42,15 @@ class Prompt(NamedTuple):
 
 
 def compose(
-    selection: Selection, prompt: Prompt, context: Context, *, notes: Sequence[str] = ()
+    selection: Selection, prompt: Prompt, context: Context, report: FeatureReport
 ) -> tuple[Representation, Mapping[str, tuple[AnyBlock, ...]]]:
     """Choose the state, write the messages and account for every part.
+
+    Args:
+        selection: Chooses.
+        prompt: What is fixed.
+        context: Limits, and what the agent saw before.
+        report: What the account says of the features.
 
     Returns:
         The representation, and for every part the blocks that show it.
@@ -54,28 +62,33 @@ def compose(
     visible_from = len(history.steps) if config.context_management.drop_full_history else 0
     while True:
         state = selection.state(limit, visible_from)
-        over = _cost(prompt, state, counter) - allowed
+        content = (*prompt.head, *state.blocks) or (TextBlock(text=""),)
+        message = Message(role="user", content=content)
+        now = count_messages(counter, [*prompt.opening, message])
+        over = now - fixed - allowed
         if over > 0 and limit > 0:  # texts cost a little more joined to the head than by themselves
             limit = max(0, limit - over)
             continue
-        turns, first = _earlier(prompt, state.blocks, context)
+        turns, first = _earlier(budget.max_tokens - now, context)
         if first <= visible_from or not _leans_on_hidden(state.picked, history, first):
             break
         visible_from = first  # what a change refers to is not in the context any more: show it again
-    content = (*prompt.head, *state.blocks) or (TextBlock(text=""),)
-    messages = (*prompt.opening, *turns, Message(role="user", content=content))
-    total, earlier = count_messages(counter, messages), count_messages(counter, turns)
+    earlier = count_messages(counter, turns)
     account = Account(
         entries=tuple(_entries(state, counter)),
         max_tokens=budget.max_tokens,
         state_limit=budget.state_limit,
         instruction_tokens=prompt.instruction_tokens,
         history_tokens=prompt.actions_tokens + earlier,
-        state_tokens=total - fixed - earlier,
-        num_tokens=total,
+        state_tokens=now - fixed,
+        num_tokens=now + earlier,
         tokenizer=counter.identity,
-        notes=tuple(notes),
+        notes=report.notes,
+        extraction_ms=dict(report.milliseconds),
+        cache_hits=report.hits,
+        cache_misses=report.misses,
     )
+    messages = (*prompt.opening, *turns, message)
     return Representation(messages=messages, account=account, state_from=len(prompt.head)), _shown(state)
 
 
@@ -116,21 +129,12 @@ def build_prompt(
     return Prompt(opening, tuple(head), instruction, 0)
 
 
-def _cost(prompt: Prompt, state: State, counter: TokenCounter) -> int:
-    """By how much the state makes the prompt longer."""
-    message = Message(role="user", content=(*prompt.head, *state.blocks))
-    tokens = count_messages(counter, [*prompt.opening, message])
-    return tokens - prompt.instruction_tokens - prompt.actions_tokens
-
-
-def _earlier(prompt: Prompt, state: tuple[AnyBlock, ...], context: Context) -> tuple[list[Message], int]:
+def _earlier(left: int, context: Context) -> tuple[list[Message], int]:
     """Earlier turns, the newest first while they fit, and the number of the first that is included."""
     config, counter, history = context.config, context.counter, context.history
     first = len(history.steps)
     if config.context_management.drop_full_history:
         return [], first
-    message = Message(role="user", content=(*prompt.head, *state))
-    left = config.observation.max_tokens - count_messages(counter, [*prompt.opening, message])
     for step in reversed(history.steps):
         price = count_messages(counter, earlier_turns([step]))
         if price > left:
@@ -159,9 +163,7 @@ def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
 def _entries(state: State, counter: TokenCounter) -> list[Entry]:
     entries: dict[str, Entry] = {}
     for p, own in zip(state.picked, state.written, strict=True):
-        paid = 0
-        if own:
-            paid = count_message(counter, Message(role="user", content=own)) - counter.message_overhead
+        paid = _paid(p.subject, own, counter)
         joined = sum(m.stop - m.start for m in p.subject.members[1:])
         segments = max(1, p.subject.members[-1].stop)
         for number, member in enumerate(p.subject.members):
@@ -170,10 +172,19 @@ def _entries(state: State, counter: TokenCounter) -> list[Entry]:
             else:
                 share = (member.stop - member.start) / segments
             entry = _entry(p, member, p.candidate, round(paid * share), share)
-            if p.candidate.why.startswith("same as"):
-                entry = _leaning(entry, entries[p.subject.twin or ""])
+            if p.candidate.same_as is not None:
+                entry = _leaning(entry, entries[p.candidate.same_as])
             entries[member.part.id] = entry
     return list(entries.values())
+
+
+def _paid(subject: Subject, blocks: tuple[AnyBlock, ...], counter: TokenCounter) -> int:
+    """Tokens of what is shown of a subject."""
+    sheet = subject.sheet
+    match blocks:
+        case (TextBlock(text=text),) if sheet is not None and text == sheet.full_text:
+            return sheet.full_tokens
+    return count_blocks(counter, blocks)
 
 
 def _leaning(entry: Entry, first: Entry) -> Entry:
@@ -208,13 +219,13 @@ def _entry(p: Picked, member: Member, candidate: Candidate, tokens: int, share: 
         tokens_after=tokens,
         retained=retained,
         weight=p.weight.value,
-        why=_why(subject, level, why, p.weight),
+        why=_why(subject, level, why, p.weight, is_stand_in=candidate.is_stand_in),
         digest=member.part.digest,
         ref=None if is_whole else f"ref:{member.part.id}",
     )
 
 
-def _why(subject: Subject, level: Level, why: str, weight: Weight) -> str:
+def _why(subject: Subject, level: Level, why: str, weight: Weight, *, is_stand_in: bool) -> str:
     match level:
         case Level.FULL:
             text = why or "whole"
@@ -222,7 +233,7 @@ def _why(subject: Subject, level: Level, why: str, weight: Weight) -> str:
             text = "withheld by the safety check: unsafe, or could not be judged"
         case Level.DROPPED:
             text = "no room: other parts bring more per token"
-        case Level.REFERENCE if not why.startswith(("same as", "unchanged")):
+        case Level.REFERENCE if is_stand_in:
             text = "no room for more than a reference: other parts bring more per token"
         case _:
             text = why

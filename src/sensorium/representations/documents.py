@@ -32,14 +32,14 @@ class Measured:
     @cached_property
     def num_bytes(self) -> int:
         """Memory it takes, about."""
-        segments = self.document.segments
-        return sum([len(segment.text) for segment in segments]) + _SEGMENT_BYTES * (1 + len(segments))
+        texts = self.document.texts
+        return sum(map(len, texts)) + _SEGMENT_BYTES * (1 + len(texts))
 
     @cached_property
     def costs(self) -> list[int]:
         """Tokens of every segment, with its line end."""
         count = self._counter.text
-        return [count(segment.text) + 1 for segment in self.document.segments]
+        return [count(text) + 1 for text in self.document.texts]
 
     @cached_property
     def worth(self) -> list[float]:
@@ -49,7 +49,7 @@ class Measured:
     @cached_property
     def substance(self) -> float:
         """Tokens as far as they are new: of n lines of one shape, each counts ``n ** -0.7``."""
-        shapes = [shape_of(segment.text) for segment in self.document.segments]
+        shapes = list(map(shape_of, self.document.texts))
         counts = Counter(shapes)
         tokens: float = sum(c * counts[shape] ** -0.7 for c, shape in zip(self.costs, shapes, strict=True))
         return tokens

@@ -1,5 +1,6 @@
 """Which segments are kept within a limit: taken in order of rank, each with its parents, while they fit."""
 
+import math
 from collections.abc import Sequence
 from itertools import compress
 from typing import NamedTuple
@@ -21,11 +22,21 @@ class _Stop(NamedTuple):
     kept: bytes
 
 
+class _Done(NamedTuple):
+    """What came of a run, which holds for all limits from its own up to the next at which a segment fits."""
+
+    limit: int
+    next_limit: float
+    kept: tuple[int, ...]
+    used: int
+
+
 class Packing:
     """Packs the segments of one document into any number of limits.
 
     Runs for different limits go the same way up to the first segment that does not fit. Where that was is
-    remembered, and a run for a larger limit begins there.
+    remembered, and a run for a larger limit begins there; a limit too little larger for any segment that did
+    not fit needs no run at all.
 
     Args:
         segments: All of the document.
@@ -45,6 +56,8 @@ class Packing:
                 self._parents[place] = parent + 1
         self._order = [position + 1 for position in order]
         self._stops: dict[int, _Stop] = {}
+        self._done: _Done | None = None
+        """The last run."""
 
     def within(self, limit: int) -> tuple[tuple[int, ...], int]:
         """Take segments while they and the marks between them fit into `limit` tokens.
@@ -52,6 +65,12 @@ class Packing:
         Returns:
             Positions of the kept ones, ascending, and the tokens of them and the marks.
         """
+        done = self._done
+        if done is None or not done.limit <= limit < done.next_limit:
+            done = self._done = self._run(limit)
+        return done.kept, done.used
+
+    def _run(self, limit: int) -> _Done:
         order, costs, parents = self._order, self._costs, self._parents
         known = max((known for known in self._stops if known <= limit), default=None)
         if known is None:
@@ -63,7 +82,7 @@ class Packing:
                 self._stops[known].used,
                 bytearray(self._stops[known].kept),
             )
-        misses, has_stopped = 0, False
+        misses, has_stopped, next_limit = 0, False, math.inf
         for rank in range(start, len(order)):
             place = order[rank]
             if kept[place]:
@@ -76,27 +95,27 @@ class Packing:
                     used, misses = used + price, 0
                     continue
             else:
-                together = self._take_with_parents(place, kept, limit - used)
-                if together is not None:
-                    used, misses = used + together, 0
+                price = self._take_with_parents(place, kept, limit - used)
+                if used + price <= limit:
+                    used, misses = used + price, 0
                     continue
+            next_limit = min(next_limit, used + price)
             if not has_stopped:
                 self._stops[limit], has_stopped = _Stop(rank, used, bytes(kept)), True
             misses += 1
             if misses > _MISSES:
                 break
-        return tuple(compress(range(self._count), kept[1:])), used
+        return _Done(limit, next_limit, tuple(compress(range(self._count), kept[1:])), used)
 
-    def _take_with_parents(self, place: int, kept: bytearray, room: int) -> int | None:
-        """Keep a segment and what it needs if they fit; what that costs, None when it is too much."""
+    def _take_with_parents(self, place: int, kept: bytearray, room: int) -> int:
+        """Keep a segment and what it needs if they fit; what that costs."""
         price, taken = 0, []
         while not kept[place]:
             price += self._costs[place] + MARK_TOKENS * (1 - kept[place - 1] - kept[place + 1])
             kept[place] = 1
             taken.append(place)
             place = self._parents[place]
-        if price <= room:
-            return price
-        for place in taken:
-            kept[place] = 0
-        return None
+        if price > room:
+            for place in taken:
+                kept[place] = 0
+        return price

@@ -234,12 +234,8 @@ class ObservationPipeline:
         if self.config.context_management.keep_current_state:
             measured = [self._documents.lay_out(part) for part in observation.parts]
             errors = _errors_of(observation)
-            lines = (
-                [s.text for m in measured if m is not None for s in m.document.segments]
-                if task or errors
-                else []
-            )
-            relevance = Relevance(task, lines, errors=errors)
+            documents = [m.document for m in measured if m is not None] if task or errors else []
+            relevance = Relevance(task, documents=documents, errors=errors)
             subjects = build_subjects(
                 observation, measured, report.features, self.config, self._documents, relevance, self._serve
             )
@@ -250,17 +246,9 @@ class ObservationPipeline:
         root = common_root(observation)
         context = Context(self.config, self.counter, past, serve=self._serve)
         selection = Selection(subjects, weighted, root, context)
-        representation, blocks = compose(selection, prompt, context, notes=report.notes)
-        account = representation.account.model_copy(
-            update={
-                "extraction_ms": dict(report.milliseconds),
-                "cache_hits": report.hits,
-                "cache_misses": report.misses,
-            }
-        )
-        done = representation.model_copy(update={"account": account})
+        representation, blocks = compose(selection, prompt, context, report)
         latencies = {str(kind): ms for kind, ms in report.latencies(observation.parts).items()}
-        return Trace(observation, report.features, done, blocks, self.config, latencies)
+        return Trace(observation, report.features, representation, blocks, self.config, latencies)
 
 
 def _errors_of(observation: Observation) -> str:
@@ -276,8 +264,7 @@ def _related(subjects: Sequence[Subject], relevance: Relevance, features: Featur
     for subject in subjects:
         share = 0.0
         if subject.sheet is not None and not relevance.is_empty:
-            segments = subject.sheet.document.segments
-            share = relevance.of_part([subject.sheet.heading, *(segment.text for segment in segments)])
+            share = relevance.of_part(subject.sheet.heading, subject.sheet.document)
         own = features.get(subject.part.id, {}).get("sentence")
         if task is not None and own is not None and task.vector is not None and own.vector is not None:
             share = max(share, float(task.vector @ own.vector))

@@ -167,7 +167,7 @@ class References:
                 raise ValueError(f"start {start} is outside {part.id}; it has {count} {document.unit}")
             first, note = start - 1, f"from {document.unit} {start} of {count}"
         last = self._reach(document, first)
-        body = document.separator.join(s.text for s in document.segments[first:last])
+        body = document.separator.join(document.texts[first:last])
         return f"### {part.id}: {one_line(document.title, 80)} ({note})\n{self._cut(body)}"
 
     def _pages(self, document: Document) -> list[int]:
@@ -187,9 +187,9 @@ class References:
         return at
 
     def _found(self, part: Part, document: Document, search: str) -> str:
-        relevance = Relevance(search, [s.text for s in document.segments])
+        relevance = Relevance(search, documents=[document])
         phrase = search.strip().casefold()
-        ranks = [(phrase in s.text.casefold(), relevance(s.text)) for s in document.segments]
+        ranks = [(phrase in text.casefold(), relevance(text)) for text in document.texts]
         hits = sorted((i for i, rank in enumerate(ranks) if any(rank)), key=lambda i: ranks[i], reverse=True)
         lines = {i: f"{document.segments[i].place or i + 1}: {document.segments[i].text}" for i in hits}
         kept: list[int] = []

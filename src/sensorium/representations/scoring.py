@@ -2,13 +2,12 @@
 
 import math
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 
-from sensorium.representations.base import Document, Segment
+from sensorium.representations.base import Document, Lowered, Segment
 
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _SNAKE = re.compile(r"[^\W_]+(?:_[^\W_]+)+")
@@ -115,23 +114,29 @@ class Relevance:
         task: The instruction; empty text makes everything equally relevant (0).
         texts: All texts of the observation; the words of the task are weighted by how few of them have them
             (inverse document frequency, ``ln(1 + N / df)``).
+        documents: The same as documents, whose texts count like `texts`.
         errors: What errors in the observation say. Having all of their words counts as much as having
             `ERROR_SHARE` of the task's; the two are not added.
     """
 
-    def __init__(self, task: str, texts: Sequence[str] = (), *, errors: str = "") -> None:
+    def __init__(
+        self, task: str, texts: Sequence[str] = (), *, documents: Sequence[Document] = (), errors: str = ""
+    ) -> None:
         asked, failed = terms(task), terms(errors)
         self._begins = {word: _begin(word) for word in sorted(asked | failed)}
         self._wanted = frozenset(self._begins)
-        self._found = dict.fromkeys(texts, _NONE)
-        """Text -> words of the task that it has."""
-        near = [texts[at] for at in self._near(texts)]
-        self._found.update((text, terms(text) & self._wanted) for text in near)
-        counts = Counter(chain.from_iterable([self._found[text] for text in near]))
+        self._found: dict[str, frozenset[str]] = {}
+        """Text -> words of the task that it has; only of texts that contain the beginning of one."""
+        self._near_in: dict[int, tuple[Lowered, list[int]]] = {}
+        """Identity of texts -> they, and the positions of those."""
+        groups = [*(document.lowered for document in documents), *([Lowered(texts)] if texts else [])]
+        total = sum(len(group.texts) for group in groups)
+        near = [group.texts[at] for group in groups for at in self._near(group)]
+        counts = Counter(chain.from_iterable(map(self._words, near)))
         self._idf = {
-            word: math.log(1.0 + max(1, len(texts)) / max(1, counts[word]))
+            word: math.log(1.0 + max(1, total) / max(1, counts[word]))
             for word in self._begins
-            if counts[word] or not texts
+            if counts[word] or not total
         }
         self._groups = [
             (own, factor / sum(own.values()))
@@ -149,24 +154,24 @@ class Relevance:
         """Share of the task's words, weighted by rarity, that the text has: in [0, 1]."""
         return self._share(self._words(text))
 
-    def of_part(self, texts: Iterable[str]) -> float:
+    def of_part(self, heading: str, document: Document) -> float:
         """Relevance of a whole part: of all its texts together, and above all of the best of them."""
-        words = [found for text in texts if (found := self._words(text))]
+        near = [document.texts[at] for at in self._near(document.lowered)]
+        words = [found for text in (heading, *near) if (found := self._words(text))]
         return 0.4 * self._share(_NONE.union(*words)) + 0.6 * max(map(self._share, words), default=0.0)
 
-    def _near(self, texts: Sequence[str]) -> set[int]:
+    def of_lines(self, document: Document) -> dict[int, float]:
+        """Position -> relevance, of the segments where that is not 0."""
+        shares = {at: self(document.texts[at]) for at in self._near(document.lowered)}
+        return {at: share for at, share in shares.items() if share}
+
+    def _near(self, texts: Lowered) -> list[int]:
         """Positions of texts that contain the beginning of a word of the task: few in most observations."""
-        lowered = [text.lower() for text in texts]
-        whole = "\n".join(lowered)
-        ends = list(accumulate(map(len, lowered), lambda end, size: end + 1 + size))
-        near: set[int] = set()
-        for begin in self._begins.values():
-            place = whole.find(begin)
-            while place >= 0:
-                at = bisect_left(ends, place)
-                near.add(at)
-                place = whole.find(begin, ends[at])
-        return near
+        known = self._near_in.get(id(texts))
+        if known is None:
+            positions = texts.containing(self._begins.values()) if self._begins else []
+            known = self._near_in[id(texts)] = texts, positions
+        return known[1]
 
     def _words(self, text: str) -> frozenset[str]:
         """Words of the task that a text has."""
@@ -217,10 +222,8 @@ def scores(document: Document, relevance: Relevance, worth_of: Sequence[float] |
     """
     found = list(worth(document) if worth_of is None else worth_of)
     if not relevance.is_empty:
-        for at, segment in enumerate(document.segments):
-            share = relevance(segment.text)
-            if share:
-                found[at] *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
+        for at, share in relevance.of_lines(document).items():
+            found[at] *= 1.0 + RELEVANCE_GAIN * share + MATCH_GAIN * share**4
     return found
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sensorium.core.counted import counted
-from sensorium.llm.base import count_message
-from sensorium.llm.messages import AnyBlock, Message, TextBlock
+from sensorium.llm.messages import AnyBlock, TextBlock
 from sensorium.observations.values import CodeValue, ProblemValue
 from sensorium.representations.base import Level
 from sensorium.representations.budget import Choice, choose
 from sensorium.representations.candidates import NOTHING, candidates, drafted, whole
+from sensorium.representations.counting import count_blocks
 from sensorium.representations.history import one_line
 from sensorium.representations.subjects import Candidate, Context, Subject
 from sensorium.representations.weights import Weight
@@ -146,8 +146,7 @@ class Selection:
         return picked
 
     def _cost(self, state: State) -> int:
-        message = Message(role="user", content=state.blocks)
-        return count_message(self._counter, message) - self._counter.message_overhead if state.blocks else 0
+        return count_blocks(self._counter, state.blocks)
 
     def _written(self, picked: list[Picked], heading: str) -> State:
         """Parts in the order of their sources under the heading, neighbouring texts joined."""

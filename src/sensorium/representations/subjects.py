@@ -64,6 +64,10 @@ class Candidate(NamedTuple):
     """It has more to it than segments, such as a plot, and is not extended when tokens are left."""
     extend: "Callable[[int], Candidate | None] | None" = None
     """Gives a longer version of it within so many tokens; None: by segments alone."""
+    same_as: str | None = None
+    """Id of the part that it names as the same."""
+    is_stand_in: bool = False
+    """A line in place of what there is no room for."""
 
 
 class Member(NamedTuple):
@@ -176,11 +180,11 @@ def _of_text(
     assert measured is not None
     # The notes of tables and the like stand in their documents already.
     tells_notes = part.notes and not isinstance(part.value, TableValue | ArrayValue | ProprioValue)
-    members = [Member(part, 0, len(measured.document.segments))]
+    members = [Member(part, 0, len(measured.document.texts))]
     for output, laid in group[1:]:
         assert laid is not None
         start = members[-1].stop
-        members.append(Member(output, start, start + len(laid.document.segments)))
+        members.append(Member(output, start, start + len(laid.document.texts)))
     if tells_notes or len(members) > 1:
         measured = documents.joined(tuple(member.part for member in members), lambda: _joined(group))
     document, counter = measured.document, documents.counter
@@ -199,19 +203,26 @@ def _joined(group: Sequence[_Laid]) -> Document:
     """The document of a part with its notes, and the short outputs of a cell behind it."""
     part, measured = group[0]
     assert measured is not None
-    document, segments = measured.document, list(measured.document.segments)
-    for output, laid in group[1:]:
-        assert laid is not None
-        start = len(segments)
-        name = output.id.rpartition("/")[2]
-        for at, segment in enumerate(laid.document.segments):
-            text = f"# {name}: {segment.text}" if at == 0 else segment.text
-            above = 0 if segment.parent is None else segment.parent + start
-            segments.append(
-                Segment(text, segment.weight, f"{name} {segment.place}", above, segment.is_pinned)
-            )
+    document = measured.document
+    outputs = [
+        (output.id.rpartition("/")[2], laid.document) for output, laid in group[1:] if laid is not None
+    ]
+    texts = list(document.texts)
+    for name, laid in outputs:
+        texts += [f"# {name}: {text}" if at == 0 else text for at, text in enumerate(laid.texts)]
+
+    def weighed() -> list[Segment]:
+        segments = list(document.segments)
+        for name, laid in outputs:
+            start = len(segments)
+            for at, segment in enumerate(laid.segments, start=start):
+                above = 0 if segment.parent is None else segment.parent + start
+                place = f"{name} {segment.place}"
+                segments.append(Segment(texts[at], segment.weight, place, above, segment.is_pinned))
+        return segments
+
     title = one_line("; ".join([document.title, *part.notes]), _MAX_TITLE) if part.notes else document.title
-    return document._replace(title=title, segments=tuple(segments))
+    return Document(title, weighed, document.unit, document.fence, document.separator, texts=texts)
 
 
 def _same_media(part: Part) -> str | None:

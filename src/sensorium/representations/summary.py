@@ -63,6 +63,7 @@ class Sheet:
         self.heading = f"### {label}: {title}" if title else f"### {label}"
         self.full_text = self._written(None)
         self.full_tokens = counter.text(self.full_text)
+        self._last_draft: Draft | None = None
 
     @cached_property
     def values(self) -> list[float]:
@@ -143,17 +144,22 @@ class Sheet:
     @property
     def can_shrink(self) -> bool:
         """Whether there are summaries."""
-        return self.full_tokens > SMALLEST and len(self.document.segments) > 1
+        return self.full_tokens > SMALLEST and len(self.document.texts) > 1
 
     def draft(self, limit: int) -> Draft | None:
         """The best summary of about so many tokens; None when not even one segment fits."""
         kept, tokens = self._packing.within(limit - self._overhead)
-        count = len(self.document.segments)
+        last = self._last_draft
+        if last is not None and last.kept is kept:
+            return last
+        count = len(self.document.texts)
         if not kept or len(kept) == count:
             return None
         retained = sum([self.values[i] for i in kept]) / self._total
         why = f"{len(kept):,} of {count:,} {self.document.unit}"
-        return Draft(Level.SUMMARY, self._overhead + tokens, min(retained, 0.999), kept, why)
+        draft = Draft(Level.SUMMARY, self._overhead + tokens, min(retained, 0.999), kept, why)
+        self._last_draft = draft
+        return draft
 
     def draft_within(self, limit: int) -> Draft | None:
         """The best summary whose text, written out and counted, has at most `limit` tokens."""
@@ -177,7 +183,7 @@ class Sheet:
     def _written(self, kept: Sequence[int] | None) -> str:
         document = self.document
         if kept is None:
-            body = document.separator.join([segment.text for segment in document.segments])
+            body = document.separator.join(document.texts)
         else:
             body = document.separator.join(_with_marks(document, kept))
         if document.fence is not None and ("\n" in body or body.startswith(("#", "["))):
@@ -188,12 +194,12 @@ class Sheet:
 
 def _with_marks(document: Document, kept: Sequence[int]) -> list[str]:
     lines: list[str] = []
-    expected = 0
-    for position in (*kept, len(document.segments)):
+    expected, texts = 0, document.texts
+    for position in (*kept, len(texts)):
         if position > expected:
             lines.append(left_out(document, expected, position))
-        if position < len(document.segments):
-            lines.append(document.segments[position].text)
+        if position < len(texts):
+            lines.append(texts[position])
         expected = position + 1
     return lines
 

@@ -11,6 +11,8 @@ ERROR_GAIN = 4.0
 """A part that reports an error."""
 CAUSE_GAIN = 2.0
 """The part to which an error belongs: the cell whose output it is, the file its stack trace names."""
+LISTING_GAIN = 4.0
+"""A text in which other parts lie, as files in a directory: it names what is not shown of them."""
 CHANGED_GAIN = 2.0
 """A part whose content is not what the agent saw last."""
 UNCHANGED_GAIN = 0.5
@@ -49,10 +51,10 @@ def part_weights(
         kinds: Kind of value -> learnt weight (see `adaptive`); 1 for kinds that are not there.
     """
     parts = [member.part for subject in subjects for member in subject.members]
-    causes = _causes(parts)
+    causes, listings = _causes(parts), _listings(parts)
     ages = _ages([subject.part for subject in subjects])
     return [
-        _weight(subject, share, age, subject.part.id in causes, seen, kinds)
+        _weight(subject, share, age, _place(subject.part.id, causes, listings), seen, kinds)
         for subject, share, age in zip(subjects, relevance, ages, strict=True)
     ]
 
@@ -61,7 +63,7 @@ def _weight(
     subject: Subject,
     relevance: float,
     age: float,
-    is_cause: bool,
+    place: tuple[float, str] | None,
     seen: Mapping[str, str],
     kinds: Mapping[str, float],
 ) -> Weight:
@@ -72,9 +74,9 @@ def _weight(
     if part.is_error:
         value *= ERROR_GAIN
         why.append("error")
-    elif is_cause:
-        value *= CAUSE_GAIN
-        why.append("belongs to an error")
+    elif place is not None:
+        value *= place[0]
+        why.append(place[1])
     if seen:
         value *= _newness(subject, seen, why)
     if relevance > 0.0:
@@ -85,6 +87,14 @@ def _weight(
         value *= learnt
         why.append(f"learnt weight {learnt:.2f}")
     return Weight(value * age, tuple(why))
+
+
+def _place(part_id: str, causes: set[str], listings: set[str]) -> tuple[float, str] | None:
+    """What a part gains by others that lie in it or point to it, and why."""
+    gain = LISTING_GAIN if part_id in listings else CAUSE_GAIN
+    if part_id in causes:
+        return gain, "belongs to an error"
+    return (gain, "lists other parts") if part_id in listings else None
 
 
 def _newness(subject: Subject, seen: Mapping[str, str], why: list[str]) -> float:
@@ -112,6 +122,18 @@ def _causes(parts: Iterable[Part]) -> set[str]:
             for part in parts
             if any(file == part.id or file.endswith(f"/{part.id}") for file in files)
         )
+    return found
+
+
+def _listings(parts: Sequence[Part]) -> set[str]:
+    """Texts in which other parts lie."""
+    texts, found = {part.id for part in parts if part.value.kind == "text"}, set[str]()
+    for part in parts if texts else ():
+        above = part.id.rpartition("/")[0]
+        while above:
+            if above in texts:
+                found.add(above)
+            above = above.rpartition("/")[0]
     return found
 
 

@@ -179,3 +179,7 @@ def test_code_that_nests_without_end_is_not_measured_and_nothing_is_said(
     (found,) = CodeStructure()([part])
     assert found.data["complexity"] is None
     assert capfd.readouterr() == ("", "")
+
+
+def test_one_line_is_one_line() -> None:
+    assert extract("x = 1\n", "a.py").summary == "1 line of code"

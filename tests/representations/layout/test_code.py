@@ -9,7 +9,7 @@ from sensorium.observations.values import CaseResult, CodeValue, StackFrame, Sta
 from sensorium.representations.base import Document, Segment
 from sensorium.representations.config import CodeConfig
 from sensorium.representations.layout.code import code_document, lay_out_code
-from sensorium.representations.layout.code_lines import is_signature
+from sensorium.representations.layout.code_lines import is_signature, weight_of
 from sensorium.representations.layout.code_window import same_file, window_of
 
 MODULE = '''import os
@@ -263,3 +263,10 @@ def test_code_of_which_only_comments_are_left_out_has_no_empty_fence() -> None:
 def test_an_empty_file_says_so() -> None:
     document = laid_out("", path="a.py")
     assert (document.title, document.segments) == ("a.py: python, empty", ())
+
+
+@pytest.mark.parametrize(
+    "line", ["LIMIT = 30", "name: str = 'x'", "const rate = 0.5;", "k <- 3", "static const double c = -1.5;"]
+)
+def test_constants_at_top_level_weigh_more_than_other_lines(line: str) -> None:
+    assert weight_of(line) > weight_of("total = compute(rows)") >= weight_of(f"    {line}")

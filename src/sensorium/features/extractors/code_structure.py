@@ -166,7 +166,7 @@ def _complexity(measured: list[dict[str, Any]] | None) -> dict[str, float] | Non
 
 def _summary(data: dict[str, Any]) -> str:
     functions, classes = data["functions"], data["classes"]
-    said = [f"{data['lines']['code']:,} lines of code"]
+    said = [f"{counted(data['lines']['code'], 'line')} of code"]
     if classes:
         said.append(f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}")
     if functions:

@@ -1,6 +1,7 @@
 """Code as segments: numbered lines, signatures as parents of bodies, what failed pinned."""
 
-from collections.abc import Container, Iterable, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from typing import Literal
 
 from sensorium.observations.base import Part
 from sensorium.observations.comments import without_comments
@@ -20,6 +21,9 @@ _MAX_SIGNATURE = 12
 
 _Line = tuple[int, str]
 """Its number, from 1, and its text."""
+_Kind = Literal["line", "signature", "left out"]
+_Piece = tuple[int, int, _Kind]
+"""What makes one segment: position of the first line, number of lines (blank ones behind excepted), kind."""
 
 
 def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
@@ -41,21 +45,23 @@ def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
 
 def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = True) -> Document:
     """Like `lay_out_code`, of a value, on request without numbers in front of the lines."""
-    segments = state_before(value)
-    after = state_after(value)
-    has_state = bool(segments or after)
-    body = _Body(value, config, is_numbered).segments(len(segments) + has_state)
-    if has_state and body:
+    state, after = state_before(value), state_after(value)
+    has_state = bool(state or after)
+    body = _Body(value, config, is_numbered)
+    above: list[Segment] = list(state)
+    below: list[Segment] = []
+    if has_state and body.texts:
         ticks = "~~~~" if "```" in value.text else "```"
-        segments.append(Segment(f"{ticks}{value.language or ''}", 1.0, "code", None, True))
-        body.append(Segment(ticks, 1.0, "code", None, True))
-    segments += body
-    segments += [s if s.parent is None else s._replace(parent=s.parent + len(segments)) for s in after]
+        above.append(Segment(f"{ticks}{value.language or ''}", 1.0, "code", None, True))
+        below.append(Segment(ticks, 1.0, "code", None, True))
+    start = len(above) + len(body.texts) + len(below)
+    below += [s if s.parent is None else s._replace(parent=s.parent + start) for s in after]
     return Document(
         title=_title(value),
-        segments=tuple(segments),
+        segments=lambda: [*above, *body.segments(len(state) + has_state), *below],
         unit="lines",
         fence=None if has_state else value.language or "",
+        texts=[*(s.text for s in above), *body.texts, *(s.text for s in below)],
     )
 
 
@@ -81,8 +87,22 @@ def _nearness(anchors: Iterable[int]) -> dict[int, float]:
     return worth
 
 
+def _gain(
+    numbers: Sequence[int], cursor: int | None, telling: Set[int], near: Mapping[int, float]
+) -> tuple[float, bool]:
+    """What lines gain by the cursor, faults and stack frames in or near them, and whether they are pinned."""
+    gain, pinned = 0.0, False
+    if cursor is not None:
+        distance = min(abs(line - cursor) for line in numbers)
+        gain, pinned = max(0.0, 3.0 - distance * 0.25), distance == 0
+    for line in numbers:
+        if line in telling:
+            gain, pinned = gain + 4.0, True
+    return (gain, True) if pinned else (gain + near.get(numbers[0], 0.0), False)
+
+
 class _Body:
-    """The lines of the code as segments."""
+    """The lines of the code as segments: their texts, and on request what they are worth."""
 
     def __init__(self, value: CodeValue, config: CodeConfig, is_numbered: bool) -> None:
         self.value = value
@@ -90,44 +110,77 @@ class _Body:
         self.max_lines = config.max_lines
         self.include_comments = config.include_comments
         self.is_brace = is_brace_language(value.language)
-        self.telling = {fault.line for fault in value.faults[:5]}.union(anchors_of(value).stack)
-        self.near = _nearness(self.telling)
-        self.has_anchors = bool(self.near or value.cursor_line is not None)
+        self._numbered_lines = self._lines()
+        self._pieces: list[_Piece] = []
+        self.texts: list[str] = []
+        """Of the segments."""
+        self._divide()
 
     def segments(self, start: int) -> list[Segment]:
         """Segments; parents count from `start`."""
-        lines = self._lines()
+        telling = {fault.line for fault in self.value.faults[:5]}.union(anchors_of(self.value).stack)
+        near = _nearness(telling)
+        lines, cursor = self._numbered_lines, self.value.cursor_line
         out: list[Segment] = []
         open_signatures: list[tuple[int, int]] = []  # indent, position
+        for (begin, count, kind), text in zip(self._pieces, self.texts, strict=True):
+            number, first = lines[begin]
+            if kind == "left out":
+                out.append(Segment(text, 0.8, self._where(begin, count)))
+                continue
+            is_signature = kind == "signature"
+            indent = indent_of(first)
+            while open_signatures and open_signatures[-1][0] >= indent:
+                open_signatures.pop()
+            parent = open_signatures[-1][1] if open_signatures else None
+            if is_signature:
+                open_signatures.append((indent, start + len(out)))
+            weight, pinned = 3.0 if is_signature else weight_of(first), False
+            if near or cursor is not None:
+                numbers = [line for line, _ in lines[begin : begin + count]]
+                gain, pinned = _gain(numbers, cursor, telling, near)
+                weight += gain
+                pinned = pinned and len(text.rstrip("\n")) <= _PINNED_CHARS
+            out.append(Segment(text, weight, f"line {number}", parent, pinned))
+        return out
+
+    def _divide(self) -> None:
+        """Find the pieces and write their texts; a blank line belongs to the piece before it."""
+        lines, width, is_brace = self._numbered_lines, self.width, self.is_brace
         chosen = self._chosen(lines)
+        pieces, texts = self._pieces, self.texts
         index, previous = 0, 0
         while index < len(lines):
             if index not in chosen:
                 end = index
                 while end < len(lines) and end not in chosen:
                     end += 1
-                out.append(self._left_out(lines[index][0], lines[end - 1][0]))
+                pieces.append((index, end - index, "left out"))
+                where = self._where(index, end - index)
+                texts.append(f"... {where} not shown (max_lines: {self.max_lines}) ...")
                 index = previous = end
                 continue
-            text = lines[index][1]
-            bare = text.lstrip()
-            if not bare:
-                if out and previous == index:
-                    out[-1] = out[-1]._replace(text=out[-1].text + "\n")
+            number, text = lines[index]
+            if not text or text.isspace():
+                if texts and previous == index:
+                    texts[-1] += "\n"
                 index = previous = index + 1
                 continue
-            count = self._signature_length(lines, index, chosen) if is_signature(text, self.is_brace) else 0
-            block = lines[index : index + max(count, 1)]
-            indent = len(text) - len(bare)
-            while open_signatures and open_signatures[-1][0] >= indent:
-                open_signatures.pop()
-            parent = open_signatures[-1][1] if open_signatures else None
-            if count:
-                open_signatures.append((indent, start + len(out)))
-            out.append(self._segment(block, bool(count), parent))
-            index += len(block)
+            if is_signature(text, is_brace):
+                count = self._signature_length(lines, index, chosen)
+                pieces.append((index, count, "signature"))
+                block = lines[index : index + count]
+                texts.append("\n".join([f"{line:>{width}} {own}" if width else own for line, own in block]))
+            else:
+                count = 1
+                pieces.append((index, 1, "line"))
+                texts.append(f"{number:>{width}} {text}" if width else text)
+            index += count
             previous = index
-        return out
+
+    def _where(self, begin: int, count: int) -> str:
+        first, last = self._numbered_lines[begin][0], self._numbered_lines[begin + count - 1][0]
+        return f"line {first}" if first == last else f"lines {first}-{last}"
 
     def _lines(self) -> list[_Line]:
         text = self.value.text
@@ -183,32 +236,3 @@ class _Body:
             if depth <= 0:
                 return count
         return 1 if depth > 0 else max(count, 1)
-
-    def _segment(self, block: list[_Line], is_signature: bool, parent: int | None) -> Segment:
-        number, text = block[0]
-        weight = 3.0 if is_signature else weight_of(text)
-        if len(block) > 1:
-            text = "\n".join([self._numbered(line, written) for line, written in block])
-        elif self.width:
-            text = self._numbered(number, text)
-        if not self.has_anchors:
-            return Segment(text, weight, f"line {number}", parent)
-        pinned = False
-        cursor = self.value.cursor_line
-        if cursor is not None:
-            distance = min(abs(line - cursor) for line, _ in block)
-            weight += max(0.0, 3.0 - distance * 0.25)
-            pinned = distance == 0
-        for line, _ in block:
-            if line in self.telling:
-                weight, pinned = weight + 4.0, True
-        if not pinned:
-            weight += self.near.get(number, 0.0)
-        return Segment(text, weight, f"line {number}", parent, pinned and len(text) <= _PINNED_CHARS)
-
-    def _numbered(self, number: int, text: str) -> str:
-        return f"{str(number).rjust(self.width)} {text}" if self.width else text
-
-    def _left_out(self, first: int, last: int) -> Segment:
-        where = f"line {first}" if first == last else f"lines {first}-{last}"
-        return Segment(f"... {where} not shown (max_lines: {self.max_lines}) ...", 0.8, where)

@@ -49,6 +49,12 @@ _TELLING_TEXT = (
     "return return; raise throw assert panic yield except except: catch TODO TODO: FIXME FIXME: XXX HACK BUG"
 )
 _TELLING = frozenset(_TELLING_TEXT.split())
+_CONSTANT = re.compile(
+    r"(?:(?:export|pub|public|private|static|final|const|let|var|val|constexpr|inline|unsigned) )*"
+    r"(?:[\w:<>]+ )?[A-Za-z_]\w*\s*(?::[^=]{1,60})?(?::?=|<-)\s*[-+]?(?:\d|[\"'])"
+)
+CONSTANT_WEIGHT = 2.6
+"""Of a name at top level that is given a number or a text: settings stand there, and nowhere else."""
 _CLOSING = re.compile(r"\s*(?:[)\]};,]+|end|pass|fi|done|esac|else:?|try:?|\} else \{|begin|do)\s*;?\s*$")
 _BRACE_LANGUAGES_TEXT = (
     "c cpp cuda java csharp javascript typescript tsx go rust kotlin scala swift dart php objc zig d groovy"
@@ -96,6 +102,8 @@ def weight_of(text: str) -> float:
         return 1.4
     if first[0] in "@#[" and _DECORATOR.match(text[:_LOOK]):
         return 1.3
+    if text[:1] not in " \t" and len(text) <= _LOOK and _CONSTANT.match(text):
+        return CONSTANT_WEIGHT
     is_telling = not _TELLING.isdisjoint(words)
     if first[0] in "#/*-;%" and _COMMENT.match(text[:_LOOK]):
         return 1.2 if is_telling else 0.5

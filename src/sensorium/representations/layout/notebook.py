@@ -32,11 +32,11 @@ def lay_out_cell(part: Part, config: MultimodalConfig = _ALL) -> Document:
     if value.cell_type != "code":
         kind: TextFormat = "markdown" if value.cell_type == "markdown" else "plain"
         document = text_document(value.source, kind, config.text)
-        return document._replace(title=f"cell {value.index} ({value.cell_type})")
+        return document.titled(f"cell {value.index} ({value.cell_type})")
     code = CodeValue(text=value.source, language=value.language)
     run = "not run" if value.execution_count is None else f"run {value.execution_count}"
     document = code_document(code, config.code, is_numbered=False)
-    return document._replace(title=f"cell {value.index} (code, {run})")
+    return document.titled(f"cell {value.index} (code, {run})")
 
 
 def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Document:
@@ -52,25 +52,20 @@ def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Doc
     """
     value = value_of(part, OutputValue, "outputs of cells")
     texts = _divided(value.text.split("\n")) if value.text else []
-    lines = weigh_printed(texts) if value.error is None else weigh_traceback(texts, value.error)
+    name, error = value.stream or _NAMES[value.output_type], value.error
+    if error is None:
+        title, limit = f"{name}, {said_lines(value.text)}", config.max_output_lines
+        if len(texts) > limit:
+            return Document(title, _segments(weigh_printed(texts), limit), fence="")
+        return Document(title, lambda: _segments(weigh_printed(texts), limit), fence="", texts=texts)
+    lines = weigh_traceback(texts, error)
     segments: list[Segment] = []
-    if value.error is not None and not any(line.is_pinned for line in lines):
-        said = f"{value.error.type}: {value.error.message}" if value.error.message else value.error.type
+    if not any(line.is_pinned for line in lines):
+        said = f"{error.type}: {error.message}" if error.message else error.type
         segments.append(Segment(said[:_PINNED_CHARS], 6.0, "exception", None, True))
     segments += _segments(lines, config.max_output_lines)
-    name = value.stream or _NAMES[value.output_type]
-    if value.error is not None:
-        name = (
-            f"{name} {value.error.type}"
-            if value.output_type == "error"
-            else f"{name} with {value.error.type}"
-        )
-    return Document(
-        title=f"{name}, {said_lines(value.text)}",
-        segments=tuple(segments),
-        unit="lines",
-        fence="",
-    )
+    name = f"{name} {error.type}" if value.output_type == "error" else f"{name} with {error.type}"
+    return Document(f"{name}, {said_lines(value.text)}", segments, fence="")
 
 
 def _segments(lines: Sequence[Line], max_lines: int) -> list[Segment]:

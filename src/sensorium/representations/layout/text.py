@@ -89,16 +89,17 @@ def lay_out_text(part: Part, config: TextConfig | None = None) -> Document:
 
 def text_document(text: str, kind: TextFormat, config: TextConfig) -> Document:
     """Like `lay_out_text`, of a text and how it is written."""
-    blocks, left_out = _blocks(text, config.max_chars)
-    segments = _WEIGHERS[kind](blocks)
-    if left_out:
-        segments.append(
-            Segment(f"... {counted(left_out, 'more character')} not read ...", 1.0, is_pinned=True)
-        )
+    lines, left_out = _divided(text, config.max_chars)
+    more = [f"... {counted(left_out, 'more character')} not read ..."] if left_out else []
+
+    def weighed() -> list[Segment]:
+        segments = _WEIGHERS[kind](list(map(_Block, lines.texts, lines.numbers)))
+        return segments + [Segment(said, 1.0, is_pinned=True) for said in more]
+
     fence = "" if kind in ("log", "traceback") else "html" if kind == "html" else None
     title = f"{'text' if kind == 'plain' else kind}, {said_lines(text)}"
-    unit = "lines" if not blocks or blocks[-1].line >= len(blocks) else "pieces"
-    return Document(title=title, segments=tuple(segments), unit=unit, fence=fence)
+    unit = "lines" if not lines.texts or lines.numbers[-1] >= len(lines.texts) else "pieces"
+    return Document(title, weighed, unit, fence, texts=lines.texts + more)
 
 
 def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
@@ -118,9 +119,9 @@ def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
         head = f"[{turn.role}{f' {turn.name}' if turn.name else ''}]"
         parent = len(segments)
         segments.append(Segment(head, base, place, None, False))
-        blocks, left_out = _blocks(turn.content, max(0, budget))
+        lines, left_out = _divided(turn.content, max(0, budget))
         budget -= len(turn.content)
-        for number, segment in enumerate(_plain(blocks)):
+        for number, segment in enumerate(_plain(list(map(_Block, lines.texts, lines.numbers)))):
             pinned = index == last_user and number == 0 and len(segment.text) <= _PINNED_CHARS
             above = parent if segment.parent is None else segment.parent + parent + 1
             segments.append(Segment(segment.text, segment.weight * base, place, above, pinned))
@@ -131,22 +132,33 @@ def lay_out_messages(part: Part, config: TextConfig | None = None) -> Document:
     return Document(title=f"conversation, {counted(count, 'turn')}", segments=tuple(segments), unit="lines")
 
 
-def _blocks(text: str, max_chars: int) -> tuple[list[_Block], int]:
+class _Lines(NamedTuple):
+    """Texts of blocks, and for each the number of its first line, from 1."""
+
+    texts: list[str]
+    numbers: list[int]
+
+
+def _divided(text: str, max_chars: int) -> tuple[_Lines, int]:
     """Lines, long ones divided; returns how many characters lie behind the limit, too."""
     left_out = max(0, len(text) - max_chars)
     if left_out:
         text = text[:max_chars]
+    texts: list[str] = []
+    numbers: list[int] = []
     if not text.strip():
-        return [], left_out
-    blocks: list[_Block] = []
+        return _Lines(texts, numbers), left_out
     for number, line in enumerate(text.rstrip().split("\n"), start=1):
         if len(line) > LONG_LINE:
-            blocks += [_Block(piece, number) for piece in _sentences(line)]
-        elif blocks and (not line or line.isspace()):
-            blocks[-1] = _Block(blocks[-1].text + "\n" + line, blocks[-1].line)
+            pieces = _sentences(line)
+            texts += pieces
+            numbers += [number] * len(pieces)
+        elif texts and (not line or line.isspace()):
+            texts[-1] += "\n" + line
         else:
-            blocks.append(_Block(line, number))
-    return blocks, left_out
+            texts.append(line)
+            numbers.append(number)
+    return _Lines(texts, numbers), left_out
 
 
 def _sentences(line: str) -> list[str]:
