@@ -208,6 +208,7 @@ def test_flags_that_contradict_each_other_are_refused(tmp_path, capsys):
         (["--head", "http://127.0.0.1:9", "--input", "x"], "cannot be asked"),
         (["--retry-failed"], "goes with --resume"),
         (["--head", "http://x", "--episode.max_steps", "3"], "go with --env only"),
+        (["a.b=3", "--url", "http://127.0.0.1:9", "--input", "x"], "goes with --config only"),
         (["--config", os.fspath(tmp_path / "none.yaml")], "none.yaml"),
     ):
         assert main(["rollout", "--output", output, *words]) == 2
@@ -242,7 +243,7 @@ model: {{responses_api_models: {{openai_model: {{base_url: "{endpoint.server.url
 agent:
   responses_api_agents:
     chat_agent:
-      max_steps: 4
+      max_steps: 1
       resources_server: {{type: resources_servers, name: env}}
       model_server: {{type: responses_api_models, name: model}}
 """
@@ -253,6 +254,7 @@ agent:
             "rollout",
             "--config",
             os.fspath(config),
+            "agent.responses_api_agents.chat_agent.max_steps=4",
             "--input",
             os.fspath(tasks),
             "--output",

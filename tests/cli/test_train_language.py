@@ -51,8 +51,11 @@ def test_train_reports_and_reports_again(train: list[str], capsys: pytest.Captur
 
 
 def test_another_environment_has_settings_of_its_own() -> None:
-    assert resolve_config("grpo_tools", [], ["--env", "lookup"]).env_settings == {"num_items": 3}
-    assert resolve_config("grpo_tools", [], ["--env", "letters"]).env_settings == {}
+    same = resolve_config("grpo_tools", [], ["--env", "one_call"])
+    assert same.env_settings == {"kinds": ["arithmetic"]}
+    assert same.examples
+    other = resolve_config("grpo_tools", [], ["--env", "letters"])
+    assert (other.env_settings, other.examples) == ({}, ())
     both = resolve_config("grpo_tools", [], ["--env", "letters", "--env_settings.kinds", "[digits]"])
     assert both.env_settings == {"kinds": ["digits"]}
 

@@ -39,7 +39,7 @@ BINARY = [
 
 METRICS: dict[str, dict[str, Any]] = {
     "binary rewards, repeats, answers, usage": {
-        "rows": BINARY, "answer_key": "answer", "subset_key": "difficulty"},
+        "rows": BINARY, "answer_key": "answer"},
     "continuous rewards, unequal repeats, columns of some rows": {
         "rows": [
             _row(0, 0, 0.25, extra=1),

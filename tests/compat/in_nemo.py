@@ -18,17 +18,15 @@ Message = MutableMapping[str, Any]
 def metrics(cases: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """What NeMo Gym makes of verify responses; None where it fails.
 
-    Each case has `rows`, optionally `answer_key` and `subset_key`.
+    Each case has `rows`, optionally `answer_key`.
     """
     from nemo_gym.reward_profile import (
         add_avg_sample_std_dev,
         compute_aggregate_metrics,
         compute_pass_majority_metrics,
-        compute_subset_metrics,
-        highest_k_metrics,
     )
 
-    def of_case(rows: list[dict[str, Any]], answer_key: str | None, subset_key: str | None) -> dict[str, Any]:
+    def of_case(rows: list[dict[str, Any]], answer_key: str | None) -> dict[str, Any]:
         tasks: dict[int, list[dict[str, Any]]] = {}
         for row in rows:
             tasks.setdefault(row["_ng_task_index"], []).append(row)
@@ -36,20 +34,15 @@ def metrics(cases: dict[str, dict[str, Any]]) -> dict[str, Any]:
         passes, scores, names, largest = compute_pass_majority_metrics(grouped, answer_key=answer_key)
         with_spread = dict(passes)
         add_avg_sample_std_dev(with_spread, scores, names, largest)
-        answer = {
+        return {
             "aggregate": compute_aggregate_metrics(rows).model_dump(mode="json"),
             "pass_majority": with_spread,
-            "highest_pass": highest_k_metrics(passes, "pass@{k}"),
-            "highest_average": highest_k_metrics(passes, "pass@1[avg-of-{k}]"),
         }
-        if subset_key is not None:
-            answer["subsets"] = compute_subset_metrics(grouped, subset_key, answer_key=answer_key)
-        return answer
 
     answers: dict[str, Any] = {}
     for name, case in cases.items():
         try:
-            answers[name] = of_case(case["rows"], case.get("answer_key"), case.get("subset_key"))
+            answers[name] = of_case(case["rows"], case.get("answer_key"))
         except ValueError:  # numbers that are almost equal make its histograms fail
             answers[name] = None
     return answers

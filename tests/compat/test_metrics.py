@@ -11,7 +11,7 @@ from capture_nemo import ask
 from compat_servers import golden
 
 from sensorium.rollouts.aggregate import aggregate_metrics, by_task
-from sensorium.rollouts.pass_at_k import highest_k, pass_majority_metrics, subset_metrics
+from sensorium.rollouts.pass_at_k import pass_majority_metrics
 
 CASES: dict[str, Any] = golden("metrics.json")
 
@@ -46,13 +46,6 @@ def test_pass_and_majority_metrics_are_those_of_nemo_gym(name: str) -> None:
     expected, tasks = case["expected"], by_task(case["rows"])
     found = pass_majority_metrics(tasks, answer_key=case.get("answer_key"))
     assert list(differences(found, expected["pass_majority"])) == []
-    assert list(differences(highest_k(found, "pass@{k}"), expected["highest_pass"])) == []
-    assert list(differences(highest_k(found, "pass@1[avg-of-{k}]"), expected["highest_average"])) == []
-    if "subset_key" in case:
-        subsets = subset_metrics(tasks, case["subset_key"], answer_key=case["answer_key"])
-        # NeMo Gym's golden subsets are without the spread within tasks, which it adds in another function
-        found = {key: value for key, value in subsets.items() if not key.endswith("avg_sample_std_dev")}
-        assert list(differences(found, expected["subsets"])) == []
 
 
 @pytest.mark.slow

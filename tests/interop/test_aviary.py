@@ -2,6 +2,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,14 +131,13 @@ def test_nonsense_neither_breaks_our_server_nor_is_answered_with_a_trace():
         assert client.send("/close", {"env_id": id})[0] == 200
 
 
-def test_aviary_is_asked_for_only_when_it_is_used():
+def test_aviary_is_asked_for_only_when_it_is_used(monkeypatch):
+    for name in ("aviary", "aviary.env"):
+        monkeypatch.setitem(sys.modules, name, None)  # as where it is not installed
     definition = find_env("sensorium.interop.aviary:Aviary")
     config = parse_config(definition.config_type, {"dataset": "gsm8k"})
-    try:
-        import aviary  # noqa: F401
-    except ImportError:
-        with pytest.raises(ConfigError, match="pip install fhaviary"):
-            definition.tasks(config)
+    with pytest.raises(ConfigError, match="pip install fhaviary"):
+        definition.tasks(config)
 
 
 def test_an_environment_in_this_process():

@@ -316,3 +316,28 @@ def test_our_server_for_openenv_answers_nonsense_without_a_trace():
     assert [one[0] for one in said[8:]] == ["observation", "error", "state", 409, 422, 422, 421, 403, 404]
     assert not any("Traceback" in one[2] for one in said)
     assert len(table) == 0
+
+
+@needs_openenv
+def test_a_server_of_openenv_is_served_by_its_url():
+    from sensorium.servers.config import ResourcesConfig
+    from sensorium.servers.hosting import EpisodeHost
+    from sensorium.servers.neighbour import NeighbourEpisode
+    from sensorium.servers.remote import Limits
+    from sensorium.servers.runtime import Runtime
+
+    async def play(url):
+        config = ResourcesConfig(environment="openenv", config={"url": url})
+        host = EpisodeHost(config, "world", Runtime())
+        task = host.definition.task(host.env_config, "train-0-3")
+        episode = NeighbourEpisode(host, {"task_id": task.id}, Limits())
+        opening = await episode.start(task)
+        assert opening.tools[0]["function"]["name"] == "act"
+        assert "place 0" in str(opening.view.messages)
+        turn = await episode.act(act({"direction": "right", "times": 2}), 0)
+        assert "place 2" in str(turn.view.messages)
+        await episode.close()
+        return len(host.table)
+
+    with server("moves") as url:
+        assert asyncio.run(play(url)) == 0

@@ -356,6 +356,7 @@ def test_media_are_beside_the_file_or_in_it(tmp_path):
 def test_progress_is_told_in_numbers(capsys):
     tally = Tally()
     tally.begin(10, 2)
+    assert tally.describe() == "2 of 10 rollouts, 0 s so far"
     tally.finish(1.0)
     tally.finish(None)
     tally.fail(Failure(kind="env_crashed", reason=""), again=True)

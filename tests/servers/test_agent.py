@@ -1,14 +1,22 @@
+import functools
 import json
 import threading
 import time
 
+import live_servers
 import pytest
-from live_servers import Client, resources, running
+from live_servers import Client, resources
 
 from sensorium.envs import find_env
 from sensorium.policies.chat_agent import AgentConfig
 from sensorium.servers.agent_rows import row_agent
 from sensorium.servers.config import AgentServerConfig, CustomModelConfig, EnvironmentServerConfig
+
+
+@pytest.fixture(params=["one process", "sockets"])
+def running(request):
+    """Servers that know each other, and servers that could be anywhere: nothing may come out otherwise."""
+    return functools.partial(live_servers.running, over_sockets=request.param == "sockets")
 
 
 def model(factory="scripted_models:lookup_expert", name="model", **settings):
@@ -54,7 +62,7 @@ def row(number=0, **more):
 
 
 @pytest.mark.parametrize("protocol", ["auto", "sensorium", "tools", "gymnasium"])
-def test_rows_are_run_by_every_protocol(protocol):
+def test_rows_are_run_by_every_protocol(running, protocol):
     with running(resources("lookup", **CONVERSATION), model(), agent(protocol=protocol)) as urls:
         client = Client(urls["agent"])
         for number in range(3):
@@ -72,7 +80,7 @@ def test_rows_are_run_by_every_protocol(protocol):
                 assert body["success"] == 1.0
 
 
-def test_pictures_of_the_environment_are_in_the_row():
+def test_pictures_of_the_environment_are_in_the_row(running):
     environment_name = "picture_env:Pictures"
     with running(
         resources(environment_name, **CONVERSATION),
@@ -88,7 +96,7 @@ def test_pictures_of_the_environment_are_in_the_row():
         assert body["mask_sample"] is False
 
 
-def test_an_unknown_task_is_a_failure_without_reward():
+def test_an_unknown_task_is_a_failure_without_reward(running):
     with running(resources("lookup"), model(), agent()) as urls:
         status, body, _ = Client(urls["agent"]).send(
             "/run", row(sensorium={"env": "lookup", "task": "none-such"})
@@ -102,7 +110,7 @@ def test_an_unknown_task_is_a_failure_without_reward():
         assert body["_ng_failure_class"] == "sensorium:task_invalid"
 
 
-def test_a_model_that_fails_or_an_environment_that_is_not_there_is_told():
+def test_a_model_that_fails_or_an_environment_that_is_not_there_is_told(running):
     with running(
         resources("lookup"), model("scripted_models:fails"), agent(), agent("lost", tool_timeout_s=5)
     ) as urls:
@@ -115,7 +123,7 @@ def test_a_model_that_fails_or_an_environment_that_is_not_there_is_told():
         assert body["_ng_failure_terminal"] is False
 
 
-def test_the_step_limit_of_the_agent_truncates():
+def test_the_step_limit_of_the_agent_truncates(running):
     with running(resources("lookup", **CONVERSATION), model(), agent(max_steps=2)) as urls:
         _, body, _ = Client(urls["agent"]).send("/run", row())
         assert (body["reward"], body["sensorium"]["status"], body["sensorium"]["num_steps"]) == (
@@ -125,7 +133,7 @@ def test_the_step_limit_of_the_agent_truncates():
         )
 
 
-def test_an_episode_that_takes_too_long_fails_with_a_kind():
+def test_an_episode_that_takes_too_long_fails_with_a_kind(running):
     slow = model("scripted_models:says", wait_s=5.0)
     with running(resources("lookup"), slow, agent(episode_timeout_s=0.3)) as urls:
         _, body, _ = Client(urls["agent"]).send("/run", row())
@@ -133,7 +141,7 @@ def test_an_episode_that_takes_too_long_fails_with_a_kind():
         assert body["failure_kind"] == "agent_timeout"
 
 
-def test_stopping_records_the_episodes_that_run():
+def test_stopping_records_the_episodes_that_run(running):
     answers = []
     slow = model("scripted_models:says", wait_s=30.0)
     with running(resources("lookup"), slow, agent(), environment(), grace_s=0.3) as urls:
@@ -147,7 +155,7 @@ def test_stopping_records_the_episodes_that_run():
     assert body["_ng_failure_class"] == "shutdown"
 
 
-def test_the_loop_alone_uses_the_session_of_the_caller():
+def test_the_loop_alone_uses_the_session_of_the_caller(running):
     with running(resources("lookup"), model(), agent()) as urls:
         tools = Client(urls["env"])
         tools.send("/seed_session", row())
@@ -161,7 +169,7 @@ def test_the_loop_alone_uses_the_session_of_the_caller():
         assert tools.send("/verify", row() | {"response": body})[1]["reward"] == 1.0
 
 
-def test_sessions_of_the_agent_hold_tools_and_cookies():
+def test_sessions_of_the_agent_hold_tools_and_cookies(running):
     with running(resources("lookup"), model(), agent()) as urls:
         tools, loop = Client(urls["env"]), Client(urls["agent"])
         tools.send("/seed_session", row())
@@ -187,7 +195,7 @@ def test_sessions_of_the_agent_hold_tools_and_cookies():
         assert loop.send("/v1/agent_sessions", seed)[0] == 409
 
 
-def test_an_environment_server_answers_result_or_failure():
+def test_an_environment_server_answers_result_or_failure(running):
     with running(resources("lookup", **CONVERSATION), model(), agent(), environment()) as urls:
         client = Client(urls["episodes"])
         request = {
@@ -217,7 +225,7 @@ def test_an_environment_server_answers_result_or_failure():
         assert (status, body["reward"]) == (200, 1.0)
 
 
-def test_places_are_limited_and_waiting_has_an_end():
+def test_places_are_limited_and_waiting_has_an_end(running):
     slow = model("scripted_models:says", wait_s=2.0)
     limits = {"max_concurrent_episodes": 1, "queue_timeout_seconds": 0.3}
     with running(resources("lookup"), slow, agent(max_steps=1), environment(**limits)) as urls:
@@ -258,7 +266,7 @@ def test_how_the_model_is_asked_comes_from_the_row():
     }
 
 
-def test_what_the_model_server_refuses_is_no_fault_of_a_server():
+def test_what_the_model_server_refuses_is_no_fault_of_a_server(running):
     with running(resources("lookup"), model(), agent()) as urls:
         status, body, _ = Client(urls["agent"]).send("/v1/responses", {"input": []})
         assert status == 422

@@ -6,8 +6,12 @@ from live_servers import resources, running
 from sensorium.envs import Action, ToolCall, find_env
 from sensorium.representations import ObservationPipeline, PipelineConfig
 from sensorium.rollouts.env_session import EnvSession
+from sensorium.servers.config import ResourcesConfig
+from sensorium.servers.hosting import EpisodeHost
 from sensorium.servers.http import HttpClient
-from sensorium.servers.remote import RemoteEpisode
+from sensorium.servers.neighbour import NeighbourEpisode
+from sensorium.servers.remote import Limits, RemoteEpisode
+from sensorium.servers.runtime import Runtime
 
 LOOKUP = [
     Action(
@@ -42,12 +46,13 @@ def views(opening, turns):
     return [None if one is None else one.messages for one in shown]
 
 
+@pytest.mark.parametrize("place", ["elsewhere", "beside"])
 @pytest.mark.parametrize("replaces", [True, False])
 @pytest.mark.parametrize(
     ("environment", "task_id", "actions"),
     [("lookup", "train-0-7", LOOKUP), ("picture_env:Pictures", "train-7", PICTURES)],
 )
-def test_a_remote_and_a_local_session_give_the_same_prompts(environment, task_id, actions, replaces):
+def test_a_remote_and_a_local_session_give_the_same_prompts(environment, task_id, actions, replaces, place):
     definition = find_env(environment)
     config = definition.config_type()
     task = definition.task(config, task_id)
@@ -63,8 +68,15 @@ def test_a_remote_and_a_local_session_give_the_same_prompts(environment, task_id
         finally:
             await http.close()
 
-    with running(resources(environment, **settings)) as urls:
-        there = asyncio.run(remotely(urls["env"]))
+    async def beside():
+        host = EpisodeHost(ResourcesConfig(environment=environment, **settings), "env", Runtime())
+        return await play(NeighbourEpisode(host, {"task_id": task_id}, Limits()), task, actions)
+
+    if place == "beside":
+        there = asyncio.run(beside())
+    else:
+        with running(resources(environment, **settings)) as urls:
+            there = asyncio.run(remotely(urls["env"]))
     assert views(*here[:2]) == views(*there[:2])
     assert [v.model_dump_json() for m in views(*here[:2]) if m for v in m] == [
         v.model_dump_json() for m in views(*there[:2]) if m for v in m

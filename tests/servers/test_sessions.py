@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 
+import psutil
 import pytest
 from live_servers import Client, resources, running
 
@@ -181,6 +182,7 @@ def wait_until(condition, limit_s=20.0):
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_abandoned_episodes_leave_nothing(count):
     hosts = []
+    children = psutil.Process().children(recursive=True)
     limits = {"idle_timeout_s": 1.0, "sweep_every_s": 0.1, "max_sessions": 1000}
     with running(resources("lookup", hosts=hosts, sessions=limits)) as urls:
         client = Client(urls["env"])
@@ -193,6 +195,8 @@ def test_abandoned_episodes_leave_nothing(count):
         wait_until(lambda: len(hosts[0].table) == 0)
         status, body, _ = client.send("/step", {"action": {"text": "still there?"}})
         assert (status, body["error"]["kind"]) == (409, "session_lost")
+        assert hosts[0].table.open_sessions() == []
+        assert psutil.Process().children(recursive=True) == children
 
 
 def test_a_full_server_answers_429_and_goes_on():

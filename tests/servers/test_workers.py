@@ -12,7 +12,7 @@ from sensorium.envs import Action, find_env
 from sensorium.envs.episode import EpisodeError
 from sensorium.servers.http import HttpClient
 from sensorium.servers.identity import SESSION_HEADER, session_token
-from sensorium.servers.remote import RemoteEpisode
+from sensorium.servers.remote import Limits, RemoteEpisode
 from sensorium.servers.routing import Router
 from sensorium.servers.security import Signer
 
@@ -79,7 +79,7 @@ def test_episodes_stay_with_their_worker_and_one_that_dies_costs_its_own(launche
     async def play():
         http = HttpClient(attempts=2)
         try:
-            episodes = [RemoteEpisode(http, url, step_timeout_s=60) for _ in tasks]
+            episodes = [RemoteEpisode(http, url, limits=Limits(step_s=60)) for _ in tasks]
             for episode, task in zip(episodes, tasks, strict=True):
                 await episode.start(task)
             os.kill(workers[0].pid, signal.SIGKILL)

@@ -13,14 +13,21 @@ from sensorium.servers.serving import Served, bind, serve, url_of
 
 
 @contextlib.contextmanager
-def running(*apps, grace_s=2.0):
-    """Serve (name, build) pairs; yields the addresses. `build` takes a runtime that knows all addresses."""
+def running(*apps, grace_s=2.0, over_sockets=False):
+    """Serve (name, build) pairs; yields the addresses. `build` takes a runtime that knows all addresses.
+
+    With `over_sockets` the servers know nothing of each other but addresses, as in different processes.
+    """
     runtime = Runtime()
     listeners = {}
     for name, _ in apps:
         listeners[name] = bind("127.0.0.1", 0, name)
         runtime.urls[name] = url_of(listeners[name], "127.0.0.1")
-    served = [Served(name, build(runtime), listeners[name]) for name, build in apps]
+    served = []
+    for name, build in apps:
+        own = Runtime(signer=runtime.signer, urls=runtime.urls) if over_sockets else runtime
+        served.append(Served(name, build(own), listeners[name]))
+        own.apps[runtime.urls[name]] = served[-1].app
     is_ready, loops = threading.Event(), []
     problems = []
 

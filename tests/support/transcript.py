@@ -52,6 +52,7 @@ def _block(block):
 
 
 _LAKE = {"task": "FrozenLake-v1", "env_options": {"is_slippery": False}, "render": "text"}
+_KEY = {"task": "MiniGrid-DoorKey-5x5-v0", "show": ("symbols",)}
 _ARENA = {"task": "arena/find", "visual_obs": ("rgb", "depth"), "audio_obs": ("env_sound",), "proprio": True}
 EXAMPLES = {
     "visual_qa": [
@@ -64,6 +65,10 @@ EXAMPLES = {
             ),
             {},
         )
+    ],
+    "grid": [
+        ("grid", "train-0-0", (Action(text="left"), Action(text="forward")), {}),
+        ("grid", "train-0-0", (Action.call("act", action="right"),), _KEY),
     ],
     "playable": [
         ("embodied", "train-0-0", (Action.call("act", action="turn_left", repeat=3),), _ARENA),

@@ -5,14 +5,18 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from sensorium.core import ConfigError, parse_config, parse_overrides
+from sensorium.core import ConfigError, EnvError, parse_config, parse_overrides
+
+if TYPE_CHECKING:
+    from sensorium.envs.base import Env
 
 _SHOWN_PROBLEMS = 20
 
@@ -91,8 +95,11 @@ def _tasks(args: argparse.Namespace) -> int:
     from sensorium.rollouts.task_rows import task_row
 
     definition, config, tasks = _chosen(args)
-    tools = definition.make(config).tools
-    rows = [task_row(task, agent=args.agent, whole=args.whole, tools=tools) for task in tasks]
+    env = definition.make(config)
+    try:
+        rows = [task_row(task, agent=args.agent, whole=args.whole, tools=_tools(env)) for task in tasks]
+    finally:
+        asyncio.run(env.close())
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     if args.output is None:
         sys.stdout.write(lines)
@@ -102,6 +109,14 @@ def _tasks(args: argparse.Namespace) -> int:
     said = {"tasks": len(rows), "output": str(args.output)}
     print(json.dumps(said) if args.json else f"{len(rows)} tasks in {args.output}")
     return 0
+
+
+def _tools(env: "Env") -> Sequence[Mapping[str, Any]]:
+    """Tools of an environment; empty where it has none before a task is known."""
+    try:
+        return env.tools
+    except EnvError:
+        return ()
 
 
 def _validate(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -48,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     _print_totals(console, profile)
     if profile.failures:
         console.print(_failures(profile))
+        for one in profile.failures:
+            console.print(f"{one.kind}: {one.example}", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -71,16 +74,25 @@ def _tasks(profile: "Profile", most: int | None) -> Table:
     ordered = sorted(profile.tasks, key=lambda task: (task.mean_reward is not None, task.mean_reward or 0.0))
     shown = ordered if most is None else ordered[:most]
     left = len(ordered) - len(shown)
-    table = Table(caption=f"and {left} easier tasks (--all-tasks lists them)" if left else None)
-    for column in ("task", "rollouts", "reward", "best", "success", "steps", "tokens", "seconds"):
-        table.add_column(column, justify="left" if column == "task" else "right")
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        caption=f"and {left} easier tasks (--all-tasks lists them)" if left else None,
+    )
+    has_repeats = any(task.num_rollouts > 1 for task in shown)
+    columns = ("#", "task", "rollouts", "reward", "best", "success", "steps", "tokens", "seconds")
+    for column in columns:
+        if column != "best" or has_repeats:
+            is_task = column == "task"
+            table.add_column(column, justify="left" if is_task else "right", no_wrap=is_task)
     for task in sorted(shown, key=lambda task: task.task):
-        missing = f" [red]({task.missing} missing)[/red]" if task.missing else ""
+        expected = task.num_rollouts + task.missing
         table.add_row(
-            f"{task.task} {escape(task.name)}",
-            f"{task.num_rollouts}{missing}",
+            str(task.task),
+            escape(task.name),
+            f"[red]{task.num_rollouts} of {expected}[/red]" if task.missing else str(task.num_rollouts),
             _number(task.mean_reward, ".3f"),
-            _number(task.best_reward, ".3f"),
+            *([_number(task.best_reward, ".3f")] if has_repeats else []),
             _number(task.success, ".0%"),
             _number(task.num_steps, ".1f"),
             _number(task.tokens, ",.0f"),
@@ -115,10 +127,10 @@ def _print_totals(console: Console, profile: "Profile") -> None:
 
 def _failures(profile: "Profile") -> Table:
     table = Table(title="failed attempts")
-    for column in ("kind", "stage", "attempts", "rollouts lost", "example"):
+    for column in ("kind", "stage", "attempts", "rollouts lost"):
         table.add_column(column, justify="right" if column in ("attempts", "rollouts lost") else "left")
     for one in profile.failures:
-        table.add_row(one.kind, one.stage, str(one.attempts), str(one.lost), escape(one.example[:160]))
+        table.add_row(one.kind, one.stage, str(one.attempts), str(one.lost))
     return table
 
 

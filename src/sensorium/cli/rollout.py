@@ -21,7 +21,7 @@ DEFAULT_HEAD = "http://127.0.0.1:11000"
 EXAMPLES = """examples:
   sensorium rollout --agent notebook_agent --input tasks.jsonl --output out.jsonl --num-repeats 4
   sensorium rollout --agent notebook_agent --input tasks.jsonl --output out.jsonl --num-repeats 4 --resume
-  sensorium rollout --config serve.yaml --agent notebook_agent --input tasks.jsonl --output out.jsonl
+  sensorium rollout --config serve.yaml policy_model_name=qwen3 --input tasks.jsonl --output out.jsonl
   sensorium rollout --env lookup --limit 50 --model-url http://localhost:8000/v1 --model qwen --output o.jsonl
 The first two find the agent through the head server of `sensorium serve` or of NeMo Gym; the others run
 everything in this process. With --env, settings are flags: --env.num_items 8, --episode.max_steps 20,
@@ -43,6 +43,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         allow_abbrev=False,
     )
     add = parser.add_argument
+    add("settings", nargs="*", metavar="KEY=VALUE", help="with --config: laid over the file, as for `serve`")
     add("--input", type=Path, metavar="FILE", help="tasks, one JSON object a line (optional with --env)")
     add("--output", type=Path, metavar="FILE", required=True, help="rollouts, one JSON object a line")
     add("--agent", metavar="NAME", help="runs all rows; without it each row names its own")
@@ -219,15 +220,37 @@ def _tell(
         }
         print(json.dumps(told, default=str))
         return
-    for one in metrics:
-        shown = {name: value for name, value in one["key_metrics"].items() if isinstance(value, int | float)}
-        listed = ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
-        print(f"{one['agent_ref']['name']}: {listed}")
+    if metrics:
+        _print_means(metrics)
     print(f"{outcome.num_done:,} of {outcome.num_rollouts:,} rollouts are in {args.output}.")
     if outcome.num_done:
         print(f"sensorium profile {args.output} tells more.")
     if said:
         print(said, file=sys.stderr)
+
+
+def _print_means(metrics: list[dict[str, Any]]) -> None:
+    """A row for each agent: how many rollouts have a result, and the means of what was measured."""
+    from rich.console import Console
+    from rich.table import Table
+
+    means = [
+        {name.removeprefix("mean/"): value for name, value in one["key_metrics"].items() if _is_number(value)}
+        for one in metrics
+    ]
+    names = list(dict.fromkeys(name for one in means for name in one if name != "total_tokens"))
+    table = Table()
+    table.add_column("agent", no_wrap=True)
+    for name in ("rollouts", *(name.replace("_", " ") for name in names)):
+        table.add_column(name, justify="right")
+    for one, found in zip(metrics, means, strict=True):
+        values = (f"{found[name]:,.4g}" if name in found else "-" for name in names)
+        table.add_row(one["agent_ref"]["name"], f"{one['sensorium']['num_rollouts']:,}", *values)
+    Console().print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _positive(text: str) -> int:

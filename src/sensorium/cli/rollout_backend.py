@@ -27,12 +27,14 @@ async def open_backend(args: argparse.Namespace) -> AsyncIterator[RowRunner]:
     kind = _kind(args)
     if kind != "direct" and args.overrides:
         raise ConfigError(f"Settings in flags go with --env only, found: {' '.join(args.overrides)}")
+    if kind != "config" and args.settings:
+        raise ConfigError(f"{args.settings[0]} goes with --config only: it is laid over that file.")
     if kind == "direct":
         opened = _open_direct(args)
     elif kind == "config":
         from sensorium.cli.rollout_config import open_config
 
-        opened = open_config(args.config, args.agent)
+        opened = open_config(args.config, args.agent, args.settings)
     else:
         opened = _open_http(args)
     async with opened as runner:

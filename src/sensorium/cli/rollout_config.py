@@ -51,12 +51,15 @@ class BackendModel:
 
 
 @contextlib.asynccontextmanager
-async def open_config(path: Path, agent: str | None) -> AsyncIterator[EpisodeRunner]:
+async def open_config(
+    path: Path, agent: str | None, settings: Sequence[str] = ()
+) -> AsyncIterator[EpisodeRunner]:
     """The agent of a file with its environment and its model.
 
     Args:
         path: YAML.
         agent: Name of an agent or of the environment server in front of it; not needed when there is one.
+        settings: ``key.sub=value``, laid over the file.
 
     Raises:
         ConfigError: The file does not fit, there is no such agent, or parts of it run elsewhere.
@@ -67,12 +70,12 @@ async def open_config(path: Path, agent: str | None) -> AsyncIterator[EpisodeRun
     from sensorium.servers.config import AgentServerConfig, ModelConfig, ResourcesConfig
     from sensorium.servers.layout import read_layout
 
-    layout = read_layout(path)
+    layout = read_layout(path, settings)
     chosen = _agent_of(layout, agent)
     resources = _part(layout, chosen, "resources_server")
-    settings, config = chosen.config, resources.config
+    own, config = chosen.config, resources.config
     model = _part(layout, chosen, "model_server").config
-    assert isinstance(settings, AgentServerConfig)
+    assert isinstance(own, AgentServerConfig)
     assert isinstance(config, ResourcesConfig)
     assert isinstance(model, ModelConfig)
     definition = find_env(config.environment or resources.implementation)
@@ -87,11 +90,9 @@ async def open_config(path: Path, agent: str | None) -> AsyncIterator[EpisodeRun
                 definition,
                 parse_config(definition.config_type, config.config),
                 BackendModel(backend),
-                agent=settings.agent,
+                agent=own.agent,
                 pipeline=pipeline,
-                episode=config.episode.updated(
-                    {"max_steps": min(config.episode.max_steps, settings.max_steps)}
-                ),
+                episode=config.episode.updated({"max_steps": min(config.episode.max_steps, own.max_steps)}),
                 name=chosen.name,
             )
     finally:

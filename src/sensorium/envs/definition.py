@@ -76,12 +76,21 @@ class EnvDefinition(ABC, Generic[ConfigT]):
 ENVIRONMENTS: dict[str, str] = {
     "code_repair": "sensorium.envs.code_repair.definition:CodeRepair",
     "embodied": "sensorium.envs.playable.definition:Playable",
+    "grid": "sensorium.envs.grid.definition:Grid",
     "letters": "sensorium.envs.letters.definition:Letters",
     "lookup": "sensorium.envs.lookup.definition:Lookup",
     "notebook": "sensorium.envs.notebook.definition:NotebookAnalysis",
+    "one_call": "sensorium.envs.one_call.definition:OneCall",
     "visual_qa": "sensorium.envs.visual_qa.definition:VisualQA",
 }
 """Name -> definition, imported on demand."""
+ADAPTERS: dict[str, str] = {
+    "aviary": "sensorium.interop.aviary:Aviary",
+    "gymnasium": "sensorium.envs.playable.definition:Playable",
+    "mcp": "sensorium.interop.mcp:WithMcpTools",
+    "openenv": "sensorium.interop.openenv:OpenEnv",
+}
+"""As `ENVIRONMENTS`, of environments that others have: their settings say which."""
 ENTRY_POINTS = "sensorium.environments"
 """Entry-point group under which other packages add definitions."""
 
@@ -95,12 +104,13 @@ def find_env(name: str) -> EnvDefinition[Any]:
     """The definition of an environment.
 
     Args:
-        name: e.g. ``notebook``, or ``my_package.envs:MyDefinition`` for a class of one's own.
+        name: e.g. ``notebook``; ``openenv`` and the like for what others serve (`ADAPTERS`); or
+            ``my_package.envs:MyDefinition`` for a class of one's own.
 
     Raises:
         ConfigError: There is none.
     """
-    known = list_envs()
+    known = ADAPTERS | list_envs()
     address = known.get(name, name)
     module, colon, attribute = address.partition(":")
     if not colon:

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import binascii
-import importlib
+import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from sensorium.observations import Source
 __all__ = ["Aviary", "AviaryConfig", "AviaryEnv"]
 
 _STATE_KEY = "is_env_state"
+_INSTALL = "Install it with: pip install fhaviary"
 _INSTRUCTION = "Do what the environment asks of you; it is said under `request`."
 _NO_TOOL, _TOOL_RAISED = "Invalid tool call:", "Encountered exception during tool call"
 
@@ -150,7 +151,7 @@ class AviaryConfig(Config):
 
 
 class Aviary(EnvDefinition[AviaryConfig]):
-    """A task dataset of Aviary; ``sensorium.interop.aviary:Aviary`` in a YAML."""
+    """A task dataset of Aviary; ``aviary`` in a YAML."""
 
     name = "aviary"
     summary = "the environments of a task dataset of Aviary"
@@ -161,7 +162,13 @@ class Aviary(EnvDefinition[AviaryConfig]):
         self._datasets: dict[tuple[str, str], Any] = {}
 
     def make(self, config: AviaryConfig) -> Env:
-        """A new environment; the one of its task is made at the reset."""
+        """A new environment; the one of its task is made at the reset.
+
+        Raises:
+            ConfigError: Aviary is not installed.
+        """
+        if importlib.util.find_spec("aviary") is None:
+            raise ConfigError(f"Aviary is not installed here. {_INSTALL}")
 
         def make(task: Task) -> Any:
             split, number = self._place(task.id)
@@ -230,9 +237,7 @@ def _make_dataset(name: str, kwargs: Mapping[str, Any]) -> Any:
     try:
         env = importlib.import_module("aviary.env")
     except ImportError as error:
-        raise ConfigError(
-            f"Aviary is not installed here ({error}). Install it with: pip install fhaviary"
-        ) from error
+        raise ConfigError(f"Aviary is not installed here ({error}). {_INSTALL}") from error
     module, colon, attribute = name.partition(":")
     if not colon and name not in env.TASK_DATASET_REGISTRY:
         raise unknown_name("task dataset of Aviary", name, env.TASK_DATASET_REGISTRY)

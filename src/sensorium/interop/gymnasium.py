@@ -4,15 +4,13 @@ The other direction, any Gymnasium environment as one of ours, is the environmen
 (`sensorium.envs.playable`).
 """
 
-import asyncio
 import base64
 import binascii
 import io
 import json
 import string
-import threading
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -21,6 +19,7 @@ from sensorium.core import EnvError, parse_config, require
 from sensorium.envs.base import Action, Task, ToolCall
 from sensorium.envs.definition import find_env
 from sensorium.envs.episode import EpisodeError, View
+from sensorium.interop.loop_thread import LoopThread
 from sensorium.llm.messages import ImageBlock, Message, chat
 from sensorium.representations import ObservationPipeline
 from sensorium.rollouts.config import EpisodeConfig
@@ -30,8 +29,6 @@ __all__ = ["AnyText", "TextGym", "read_action"]
 
 _CHARS = string.printable
 _MAX_TEXT_CHARS = 2**24
-_CALL_TIMEOUT_S = 900.0
-ResultT = TypeVar("ResultT")
 
 
 class AnyText(gymnasium.spaces.Text):
@@ -107,8 +104,7 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
         self._known: Sequence[Task] | None = None
         self._session: EnvSession | None = None
         self._seen: dict[str, Any] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loop = LoopThread("text-gym")
         spaces: dict[str, Any] = {"text": AnyText()}
         if image_size is not None:
             shape = (image_size, image_size, 3)
@@ -133,7 +129,7 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
             self._pipeline = ObservationPipeline()
         env = self._definition.make(self._config)
         self._session = EnvSession(env, self._pipeline, self._episode, system=self._definition.system)
-        opening = self._run(self._session.start(task, seed=seed))
+        opening = self._loop.run(self._session.start(task, seed=seed))
         self._seen = self._observed(opening.view)
         info = {"task_id": task.id, "tools": list(opening.tools), "messages": chat(opening.view.messages)}
         return self._seen, info
@@ -147,7 +143,7 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
         session = self._session
         if session is None:
             raise EnvError("No episode was begun; call reset() first.")
-        turn = self._run(session.act(read_action(action), session.num_steps))
+        turn = self._loop.run(session.act(read_action(action), session.num_steps))
         if turn.view is not None:
             self._seen = self._observed(turn.view)
         info: dict[str, Any] = {
@@ -157,7 +153,7 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
             "messages": chat(turn.view.messages) if turn.view is not None else [],
         }
         if turn.done:
-            verdict = self._run(session.verdict())
+            verdict = self._loop.run(session.verdict())
             info["status"] = str(verdict.status)
             if verdict.failure is not None:
                 raise EpisodeError(verdict.failure)
@@ -166,17 +162,12 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
     def close(self) -> None:
         """Close the environment and the thread that it runs in; may be called again."""
         self._end()
-        loop, thread = self._loop, self._thread
-        self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        self._loop.close()
 
     def _end(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            self._run(session.close())
+            self._loop.run(session.close())
 
     def _task(self, options: dict[str, Any]) -> Task:
         if "task_id" in options:
@@ -198,14 +189,6 @@ class TextGym(gymnasium.Env[dict[str, Any], str]):
             seen["image"] = np.zeros((size, size, 3), np.uint8) if picture is None else picture
             seen["has_image"] = np.int64(picture is not None)
         return seen
-
-    def _run(self, doing: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run in a loop and thread of our own: the caller may have a running loop."""
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="text-gym", daemon=True)
-            self._thread.start()
-        return asyncio.run_coroutine_threadsafe(doing, self._loop).result(_CALL_TIMEOUT_S)
 
 
 def read_action(text: str) -> Action:

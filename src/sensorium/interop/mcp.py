@@ -206,7 +206,7 @@ class McpToolsConfig(Config):
 
 
 class WithMcpTools(EnvDefinition[McpToolsConfig]):
-    """Any environment with the tools of MCP servers; ``sensorium.interop.mcp:WithMcpTools`` in a YAML.
+    """Any environment with the tools of MCP servers; ``mcp`` in a YAML.
 
     What the environment says of how to play stands in front of each task's instruction.
     """

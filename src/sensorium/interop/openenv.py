@@ -212,7 +212,7 @@ class OpenEnvEnv:
 
 
 class OpenEnv(EnvDefinition[OpenEnvConfig]):
-    """An OpenEnv server; ``sensorium.interop.openenv:OpenEnv`` in a YAML."""
+    """An OpenEnv server; ``openenv`` in a YAML."""
 
     name = "openenv"
     summary = "the environment of an OpenEnv server"

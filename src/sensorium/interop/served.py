@@ -13,13 +13,13 @@ from sensorium.envs.definition import EnvDefinition, find_env
 from sensorium.envs.episode import EpisodeError, Failure, Opening, Turn
 from sensorium.representations import ObservationPipeline
 from sensorium.rollouts.env_session import EnvSession
-from sensorium.servers.config import ResourcesConfig
+from sensorium.servers.config import HostingConfig
 from sensorium.servers.errors import ServerError
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.sessions import Hosted, SessionTable
 
 
-class ServedConfig(ResourcesConfig):
+class ServedConfig(HostingConfig):
     """Hosts episodes for clients of another library; views are what is appended to a conversation."""
 
     environment: str = Field(min_length=1)

@@ -92,6 +92,17 @@ class Completion(BaseModel):
     usage: Usage = Usage()
     logprobs: tuple[float, ...] | None = None
     """Natural logarithm of the probability of each token of the answer, when they were asked for."""
+    prompt_token_ids: tuple[int, ...] | None = None
+    """Tokens that the model read, when they were asked for and the model tells them."""
+    token_ids: tuple[int, ...] | None = None
+    """Tokens of the answer exactly as sampled, a mark of the end included; as many as `logprobs`."""
+    tempered_logprobs: tuple[float, ...] | None = None
+    """As `logprobs`, but at the temperature of the sampling."""
+    sampled_logprobs: tuple[float, ...] | None = None
+    """As `logprobs`, but of the distribution that the tokens were drawn from: after temperature, top_k, top_p
+    and constraints; 0 where there was no choice."""
+    weights_version: int | None = None
+    """Which weights sampled the answer, where they change: an answer is all of one version."""
     model: str | None = None
     """Name under which the endpoint answered."""
 

@@ -2,10 +2,7 @@
 
 import asyncio
 import os
-import random
-import time
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -18,27 +15,13 @@ from sensorium.llm.config import ChatModelConfig
 from sensorium.llm.messages import Message, chat
 from sensorium.llm.replies import error_text, read_completion, says_too_long
 from sensorium.llm.responses import responses, responses_tool
+from sensorium.llm.retries import MayPassError, ask_repeatedly, retry_after_s
 
 if TYPE_CHECKING:
     import aiohttp
 
 _REPEATED = frozenset({408, 409, 429})
 _MAX_REPLY_BYTES = 64 * 1024 * 1024
-_LONGEST_PAUSE_S = 30.0
-
-
-class _Retry(Exception):
-    """A failure after which the request may be sent again.
-
-    Args:
-        reason: What failed.
-        wait_s: Seconds that the server asks to wait, if it does.
-    """
-
-    def __init__(self, reason: str, wait_s: float | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.wait_s = wait_s
 
 
 class OpenAIChatModel:
@@ -170,50 +153,26 @@ class OpenAIChatModel:
             ModelError: The message says which address, which status and what the body said.
         """
         payload = self._payload(messages, tools, sampling)
-        deadline = time.monotonic() + self._timeout_s
-        failures: list[str] = []
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                async with self._slot():
-                    if self._session is not None and self._session_loop is asyncio.get_running_loop():
-                        return await self._attempts(self._session, payload, deadline, failures)
-                    async with self._new_session() as session:
-                        return await self._attempts(session, payload, deadline, failures)
-        except TimeoutError as error:
-            last = f" Before that: {failures[-1]}." if failures else ""
-            raise ModelError(
-                f"{self.address} did not answer within {self._timeout_s:g} s.{last} "
-                "Is the server up, and is timeout_s long enough for this model?"
-            ) from error
+        if self._session is not None and self._session_loop is asyncio.get_running_loop():
+            return await self._answer(self._session, payload)
+        async with self._new_session() as session:
+            return await self._answer(session, payload)
 
-    async def _attempts(
-        self, session: "aiohttp.ClientSession", payload: dict[str, Any], deadline: float, failures: list[str]
-    ) -> Completion:
-        for attempt in range(self._max_retries + 1):
-            try:
-                return await self._send(session, payload)
-            except _Retry as failure:
-                failures.append(failure.reason)
-                pause = failure.wait_s
-                if pause is None:
-                    jitter = random.uniform(0.5, 1.0)  # so that many clients do not come back at once
-                    pause = jitter * min(_LONGEST_PAUSE_S, self._backoff_s * 2.0**attempt)
-                if attempt == self._max_retries:
-                    break
-                if time.monotonic() + pause >= deadline:
-                    raise ModelError(
-                        f"{self.address} failed: {failure.reason}. The next try would be in {pause:.1f} s, "
-                        f"after the time limit of {self._timeout_s:g} s."
-                    ) from failure.__cause__
-            await asyncio.sleep(pause)
-        tries = f"{len(failures)} tries" if len(failures) > 1 else "one try"
-        raise ModelError(f"{self.address} failed after {tries}: {failures[-1]}.")
+    async def _answer(self, session: "aiohttp.ClientSession", payload: dict[str, Any]) -> Completion:
+        return await ask_repeatedly(
+            lambda: self._send(session, payload),
+            self.address,
+            timeout_s=self._timeout_s,
+            max_retries=self._max_retries,
+            backoff_s=self._backoff_s,
+            slot=self._slot(),
+        )
 
     async def _send(self, session: "aiohttp.ClientSession", payload: dict[str, Any]) -> Completion:
         """Send once.
 
         Raises:
-            _Retry: It failed before an answer began, in a way that may pass.
+            MayPassError: It failed before an answer began, in a way that may pass.
             ModelError: It failed for good.
         """
         begun = False
@@ -228,7 +187,7 @@ class OpenAIChatModel:
                 raise ModelError(f"{self.address} broke off in the middle of its answer ({what}).") from error
             if not isinstance(error, self._aiohttp.ClientConnectionError):
                 raise ModelError(f"{self.address} could not be asked ({what}).") from error
-            raise _Retry(f"no connection ({what})") from error
+            raise MayPassError(f"no connection ({what})") from error
         if status == HTTPStatus.OK:
             try:
                 return read_completion(body, self.dialect)
@@ -238,7 +197,7 @@ class OpenAIChatModel:
         if says_too_long(status, body):
             raise ContextLengthError(f"The prompt does not fit {self.model} at {self.address}: {said}")
         if status in _REPEATED or status >= 500:
-            raise _Retry(said, retry_after_s(asked))
+            raise MayPassError(said, retry_after_s(asked))
         hint = " Is the API key right?" if status in (401, 403) else ""
         kind = ModelError if hint else RequestRefusedError
         raise kind(f"{self.address} refused with {said}.{hint}")
@@ -297,17 +256,3 @@ def _status_name(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def retry_after_s(value: str | None) -> float | None:
-    """Seconds that a ``Retry-After`` header asks to wait (RFC 9110, 10.2.3): a number, or a date."""
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None

@@ -72,17 +72,27 @@ def read_completion(body: str, dialect: str) -> Completion:
         raise ModelError(f"the answer is a JSON {type(content).__name__}, expected an object")
     if content.get("error"):
         raise ModelError(f"the answer reports an error: {error_text(body)}")
+    return completion_of(content, dialect)
+
+
+def completion_of(content: Mapping[str, Any], dialect: str) -> Completion:
+    """Read a successful answer that was JSON; see `read_completion`.
+
+    Raises:
+        ModelError: It holds no answer.
+    """
     try:
         return _read_responses(content) if dialect == "responses" else _read_chat(content)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ModelError(f"the answer holds no completion ({shortened(what)}): {shortened(body)}") from error
+        what, found = f"{type(error).__name__}: {error}", json.dumps(content, default=str)
+        raise ModelError(f"the answer holds no completion ({shortened(what)}): {shortened(found)}") from error
 
 
 def _read_chat(content: Mapping[str, Any]) -> Completion:
     choice = content["choices"][0]
     usage = content.get("usage") or {}
     tokens = (choice.get("logprobs") or {}).get("content")
+    read, said = content.get("prompt_token_ids"), choice.get("token_ids")  # some endpoints tell them
     return Completion(
         message=Message.from_chat({"role": "assistant", **choice["message"]}),
         finish_reason=choice.get("finish_reason"),
@@ -90,6 +100,8 @@ def _read_chat(content: Mapping[str, Any]) -> Completion:
             prompt_tokens=usage.get("prompt_tokens"), completion_tokens=usage.get("completion_tokens")
         ),
         logprobs=None if tokens is None else tuple(float(token["logprob"]) for token in tokens),
+        prompt_token_ids=None if read is None else tuple(read),
+        token_ids=None if said is None else tuple(said),
         model=content.get("model"),
     )
 

@@ -5,6 +5,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sensorium.core import EpisodeStatus, ObservationError, SensoriumError
 from sensorium.envs.base import Action, Env, Step, StepInfo, Task, ToolResult
@@ -19,6 +20,8 @@ from sensorium.rollouts.results import answer_messages, result_parts
 
 _log = logging.getLogger(__name__)
 _OUTCOME_CHARS = 300
+_CONVERSATIONS: WeakKeyDictionary[ObservationPipeline, dict[int, ObservationPipeline]] = WeakKeyDictionary()
+"""Pipeline -> what `_for_conversation` makes of it, by the most steps: episodes are many, settings few."""
 ResultT = TypeVar("ResultT")
 
 
@@ -194,7 +197,8 @@ class EnvSession:
             answers, long = answer_messages(results, notes, self._pipeline.counter, limit)
             state = Observation(parts=(*long, *state.parts))
         try:
-            shown = await asyncio.to_thread(session.observe, state)
+            seeing = session.observe
+            shown = await asyncio.to_thread(seeing, state) if state.parts else seeing(state)
         except ObservationError as error:
             raise self._fail("observation_too_large", str(error), "agent") from error
         messages = shown.messages
@@ -270,10 +274,13 @@ class EnvSession:
 
 def _for_conversation(pipeline: ObservationPipeline, max_steps: int) -> ObservationPipeline:
     """A pipeline that counts all earlier states as seen: the agent keeps them, whatever they cost."""
-    limit = pipeline.config.observation.state_limit
-    window = limit * (max_steps + 2)
-    budget = {"max_tokens": window, "context_window": window, "reserve": 1.0 - limit / window}
-    return pipeline.with_settings({"observation": budget})
+    known = _CONVERSATIONS.setdefault(pipeline, {})
+    if max_steps not in known:
+        limit = pipeline.config.observation.state_limit
+        window = limit * (max_steps + 2)
+        budget = {"max_tokens": window, "context_window": window, "reserve": 1.0 - limit / window}
+        known[max_steps] = pipeline.with_settings({"observation": budget})
+    return known[max_steps]
 
 
 def _state_key(parts: tuple[Part, ...]) -> str:

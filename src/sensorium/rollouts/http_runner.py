@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sensorium.core import ConfigError, ModelError, require
 from sensorium.envs.episode import EpisodeError, Failure, Stage
-from sensorium.llm.client import retry_after_s
 from sensorium.llm.replies import error_text
+from sensorium.llm.retries import retry_after_s
 from sensorium.rollouts import row_names as names
 from sensorium.rollouts.failures import failure_fields, known_stage
 from sensorium.rollouts.jsonl import dumps, loads

@@ -1,9 +1,8 @@
 """pass@k, majority@k and their spread, with the names and numbers of NeMo Gym; shares are percentages."""
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sensorium.rollouts import row_names as names
@@ -11,7 +10,6 @@ from sensorium.rollouts.columns import mean, sample_std
 
 Scores = Mapping[str, float]
 ScoreFunction = Callable[[Mapping[str, Any]], Mapping[str, float]]
-_SPREADS = ("std_dev_across_runs", "std_err_across_runs", "avg_sample_std_dev")
 
 
 def pass_at_k(correct: int, count: int, k: int) -> float:
@@ -77,54 +75,6 @@ def pass_majority_metrics(
         for name in score_names:
             _spread(metrics, scored, runs[name][:k], name, k)
     return metrics
-
-
-def subset_metrics(
-    tasks: Sequence[Sequence[Mapping[str, Any]]],
-    subset_key: str,
-    score: ScoreFunction = accuracy,
-    *,
-    answer_key: str | None = None,
-) -> dict[str, Any]:
-    """`pass_majority_metrics` of the tasks that share a value of a field, as ``<value>/<metric>``."""
-    subsets: dict[Any, list[Sequence[Mapping[str, Any]]]] = {}
-    for rows in tasks:
-        value = next((row[subset_key] for row in rows if row.get(subset_key)), None)
-        if value:
-            subsets.setdefault(value, []).append(rows)
-    return {
-        f"{value}/{name}": number
-        for value, chosen in subsets.items()
-        for name, number in pass_majority_metrics(chosen, score, answer_key=answer_key).items()
-        if name != "per_sample_aggregate"
-    }
-
-
-def highest_k(
-    metrics: Mapping[str, Any],
-    pattern: str,
-    *,
-    scores: Collection[str] | None = None,
-    exclude: Collection[str] = (),
-) -> dict[str, Any]:
-    """The metrics of a family with the highest k.
-
-    Args:
-        metrics: Of `pass_majority_metrics`.
-        pattern: e.g. ``pass@{k}`` or ``pass@1[avg-of-{k}]``.
-        scores: Which scores; all by default.
-        exclude: Scores to leave out.
-    """
-    expression = re.compile(rf"{re.escape(pattern).replace(re.escape('{k}'), '([0-9]+)')}/(.+)")
-    found: list[tuple[int, str]] = []
-    for name in metrics:
-        match = expression.fullmatch(name)
-        if match is None or match[2].endswith(_SPREADS) or match[2] in exclude:
-            continue
-        if scores is None or match[2] in scores:
-            found.append((int(match[1]), name))
-    most = max((k for k, _ in found), default=0)
-    return {name: metrics[name] for k, name in found if k == most}
 
 
 def _scores(row: Mapping[str, Any], score: ScoreFunction, answer_key: str | None) -> Scores:

@@ -99,7 +99,12 @@ class Tally:
     @property
     def per_minute(self) -> float:
         """Results per minute since the beginning."""
-        return 60.0 * self.num_done / max(1e-9, time.monotonic() - self._started)
+        return 60.0 * self.num_done / max(1e-9, self.elapsed_s)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._started
 
     @property
     def eta_s(self) -> float | None:
@@ -118,7 +123,11 @@ class Tally:
     def describe(self, *, is_over: bool = False) -> str:
         """The counts on one line."""
         settled = self.before + self.num_done
-        parts = [f"{settled:,} of {self.total:,} rollouts", f"{self.per_minute:,.0f}/min"]
+        parts = [f"{settled:,} of {self.total:,} rollouts"]
+        if self.num_done:
+            parts.append(_rate(self.per_minute))
+        else:
+            parts.append(f"{duration(self.elapsed_s)} so far")
         if self.mean_reward is not None:
             parts.append(f"mean reward {self.mean_reward:.3f}")
         if self.num_retries:
@@ -128,6 +137,10 @@ class Tally:
         if not is_over and self.eta_s is not None and settled + self.num_lost < self.total:
             parts.append(f"{duration(self.eta_s)} left")
         return ", ".join(parts)
+
+
+def _rate(per_minute: float) -> str:
+    return f"{per_minute:,.0f}/min" if per_minute >= 10.0 else f"{60.0 * per_minute:,.0f}/h"
 
 
 def duration(seconds: float) -> str:

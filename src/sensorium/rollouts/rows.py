@@ -264,10 +264,10 @@ def _step(step: TrajectoryStep, prompt: Refs, output: list[int]) -> dict[str, An
         ]
     if completion.logprobs is not None:
         made["logprobs"] = list(completion.logprobs)
-    for name in ("prompt_token_ids", "token_ids"):  # a local model tells them when it is asked to
-        ids = getattr(completion, name, None)
-        if ids is not None:
-            made[name] = list(ids)
+    if completion.prompt_token_ids is not None:
+        made["prompt_token_ids"] = list(completion.prompt_token_ids)
+    if completion.token_ids is not None:
+        made["token_ids"] = list(completion.token_ids)
     if step.account:
         made["account"] = step.account
     return made

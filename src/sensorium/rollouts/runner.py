@@ -1,11 +1,9 @@
 """What runs one row: an agent here in this process, or a server."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from sensorium.core import ConfigError
-from sensorium.envs.base import Task
 from sensorium.envs.definition import EnvDefinition
 from sensorium.envs.episode import EpisodeError, Failure
 from sensorium.llm.base import ChatModel
@@ -15,11 +13,10 @@ from sensorium.rollouts import row_names as names
 from sensorium.rollouts.config import EpisodeConfig
 from sensorium.rollouts.env_session import EnvSession
 from sensorium.rollouts.episode import run_episode
+from sensorium.rollouts.known_tasks import KnownTasks
 from sensorium.rollouts.rows import rollout_row
 from sensorium.rollouts.task_rows import extra_body, row_seed, row_task
 
-_MAX_KNOWN_TASKS = 1024
-"""That are kept: making one may be slow, and it is checked first and run several times."""
 _SAMPLING = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
 
 
@@ -112,7 +109,7 @@ class EpisodeRunner:
         self._pipeline = pipeline or ObservationPipeline()
         self._episode = episode or EpisodeConfig()
         self.name = name or definition.name
-        self._known = lru_cache(maxsize=_MAX_KNOWN_TASKS)(self._make_task)
+        self._find = KnownTasks(lambda task_id: definition.task(env_config, task_id))
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -175,13 +172,6 @@ class EpisodeRunner:
     async def close(self) -> None:
         """Nothing to do."""
         return None
-
-    def _find(self, task_id: str) -> Task:
-        """A task of its own for each episode, whatever an environment does with it."""
-        return self._known(task_id).model_copy(deep=True)
-
-    def _make_task(self, task_id: str) -> Task:
-        return self._definition.task(self._env_config, task_id)
 
     def _asked(self, row: Mapping[str, Any]) -> AgentConfig:
         """How the model is asked: as the row says, else as is configured."""

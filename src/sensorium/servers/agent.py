@@ -32,11 +32,13 @@ from sensorium.servers.attendance import while_attended
 from sensorium.servers.config import AgentServerConfig
 from sensorium.servers.errors import ServerError
 from sensorium.servers.foreign import GymnasiumEpisode, ToolEpisode, check_prompt
+from sensorium.servers.hosting import EpisodeHost
 from sensorium.servers.http import HttpClient, TransportError
 from sensorium.servers.metrics import aggregate, aggregate_at
 from sensorium.servers.model_client import ServedModel
+from sensorium.servers.neighbour import NeighbourEpisode
 from sensorium.servers.references import Address, ProtocolFinder, resolve
-from sensorium.servers.remote import RemoteEpisode
+from sensorium.servers.remote import Limits, RemoteEpisode
 from sensorium.servers.replies import json_response
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.security import build_access
@@ -64,8 +66,10 @@ class AgentHost:
 
     def __init__(self, config: AgentServerConfig, name: str, runtime: Runtime) -> None:
         self.config, self.name, self.runtime = config, name, runtime
-        self.http = HttpClient(runtime.api_key)
+        self.http = HttpClient(runtime.api_key, apps=runtime.apps)
         self._protocols = ProtocolFinder(self.http)
+        seconds = config.tool_timeout_s
+        self._limits = Limits(max_steps=config.max_steps, reset_s=seconds, step_s=seconds)
         self._places = asyncio.Semaphore(config.max_concurrent_episodes)
         self._running: set[asyncio.Task[dict[str, Any]]] = set()
         self._stopping = False
@@ -95,6 +99,23 @@ class AgentHost:
             return doing.result()
         failure = Failure(kind="shutdown", reason="The server was stopped before the episode ended.")
         return self.finished(failed_trajectory(row, failure), row, {})
+
+    async def answer(self, row: Mapping[str, Any], recorded_as: Any = None) -> dict[str, Any]:
+        """What ``/run`` answers to a row: the row with what came of it.
+
+        Args:
+            row: An input row.
+            recorded_as: Name of the rollout under which calls are recorded, where the row names none.
+
+        Raises:
+            ServerError: It is no row, or the server is stopping.
+        """
+        if not isinstance(row.get(PARAMS), dict):
+            raise ServerError(422, "invalid_request", f"The row has no {PARAMS}.")
+        rollout = row.get(ROLLOUT_ID) or recorded_as
+        recorded = self.config.record_calls and isinstance(rollout, str) and is_rollout_id(rollout)
+        made = await self.run(row, prefix=f"/ng-rollout/{rollout}" if recorded else "")
+        return {key: value for key, value in made.items() if key != ROLLOUT_ID}
 
     async def aggregate(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Metrics of rows as the resources server sees them; our own where it has no view.
@@ -147,13 +168,15 @@ class AgentHost:
 
     def model(self, prefix: str = "") -> ServedModel:
         """The model that is asked."""
-        address = resolve(self.config.model_server, self.runtime)
+        reference = self.config.model_server
+        address = resolve(reference, self.runtime)
         return ServedModel(
             self.http,
             address.url,
             path=f"{prefix}/v1/responses",
             timeout_s=self.config.model_timeout_s,
             api_key=address.api_key,
+            answers=self.runtime.models.get(reference.name or "") if not prefix else None,
         )
 
     def resources(self) -> Address:
@@ -167,29 +190,36 @@ class AgentHost:
         return resolve(self.config.resources_server, self.runtime)
 
     async def _episode(self, row: Mapping[str, Any], url: str | None) -> tuple[Episode, Task]:
+        config = self.config
+        host = self._neighbour() if url is None else None
+        if host is not None:
+            task = _task_of(row, host.definition.name)
+            return NeighbourEpisode(host, _naming(row), self._limits), task
         address = Address(url) if url is not None else self.resources()
-        protocol, env = await self._protocols.find(address, self.config.protocol)
-        limits: dict[str, Any] = {"max_steps": self.config.max_steps, "api_key": address.api_key}
+        protocol, env = await self._protocols.find(address, config.protocol)
         if protocol == "sensorium":
-            task = row_task(row, env or "remote", lambda id: named_task(row, env or "remote", id))
-            ours = row.get(OURS)
-            known = isinstance(ours, Mapping) and isinstance(ours.get("task"), str | Mapping)
-            sent = {OURS: ours} if known else {k: v for k, v in row.items() if k != "seed"}
-            timeout_s = self.config.tool_timeout_s
-            episode: Episode = RemoteEpisode(
-                self.http,
-                address.url,
-                row=sent,
-                step_timeout_s=timeout_s,
-                reset_timeout_s=timeout_s,
-                **limits,
-            )
-            return episode, task
+            named, key = _naming(row), address.api_key
+            remote = RemoteEpisode(self.http, address.url, row=named, limits=self._limits, api_key=key)
+            return remote, _task_of(row, env or "remote")
         params = row.get(PARAMS)
         check_prompt(params if isinstance(params, Mapping) else {})
         kind = GymnasiumEpisode if protocol == "gymnasium" else ToolEpisode
-        task = named_task(row, "remote", "row")
-        return kind(self.http, address.url, row, timeout_s=self.config.tool_timeout_s, **limits), task
+        foreign = kind(
+            self.http,
+            address.url,
+            row,
+            max_steps=config.max_steps,
+            timeout_s=config.tool_timeout_s,
+            api_key=address.api_key,
+        )
+        return foreign, named_task(row, "remote", "row")
+
+    def _neighbour(self) -> EpisodeHost | None:
+        """The resources server, where it is in this process and spoken to in our own way."""
+        reference = self.config.resources_server
+        if reference is None or reference.name is None or self.config.protocol not in ("auto", "sensorium"):
+            return None
+        return self.runtime.episodes.get(reference.name)
 
     def finished(
         self, trajectory: Trajectory, row: Mapping[str, Any], extra: Mapping[str, Any]
@@ -203,6 +233,18 @@ class AgentHost:
         return made
 
 
+def _task_of(row: Mapping[str, Any], env: str) -> Task:
+    """The task of a row as far as its agent knows it."""
+    return row_task(row, env, lambda id: named_task(row, env, id))
+
+
+def _naming(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a resources server of ours is sent of a row: what names the task."""
+    ours = row.get(OURS)
+    known = isinstance(ours, Mapping) and isinstance(ours.get("task"), str | Mapping)
+    return {OURS: ours} if known else {key: value for key, value in row.items() if key != "seed"}
+
+
 def build_agent_app(config: AgentServerConfig, name: str, runtime: Runtime | None = None) -> FastAPI:
     """The app of an agent server; ``app.state.host`` is its `AgentHost`.
 
@@ -211,7 +253,7 @@ def build_agent_app(config: AgentServerConfig, name: str, runtime: Runtime | Non
     """
     runtime = runtime or Runtime()
     access = build_access(config, name)
-    host = AgentHost(config, name, runtime)
+    host = runtime.agents[name] = AgentHost(config, name, runtime)
     sessions = AgentSessions(host)
 
     async def stop() -> None:
@@ -242,13 +284,8 @@ class _Routes:
     async def run(self, request: Request) -> Response:
         """Run the episode of a row; the answer is the row with what came of it."""
         row = await read_object(request)
-        if not isinstance(row.get(PARAMS), dict):
-            raise ServerError(422, "invalid_request", f"The row has no {PARAMS}.")
-        rollout = row.get(ROLLOUT_ID) or request.scope.get("state", {}).get("rollout_id")
-        recorded = self._host.config.record_calls and isinstance(rollout, str) and is_rollout_id(rollout)
-        prefix = f"/ng-rollout/{rollout}" if recorded else ""
-        made = await while_attended(request, self._host.run(row, prefix=prefix))
-        return json_response({key: value for key, value in made.items() if key != ROLLOUT_ID})
+        recorded_as = request.scope.get("state", {}).get("rollout_id")
+        return json_response(await while_attended(request, self._host.answer(row, recorded_as)))
 
     async def aggregate(self, request: Request) -> Response:
         """Metrics of rows."""

@@ -42,7 +42,9 @@ def row_agent(config: AgentConfig, params: Mapping[str, Any]) -> AgentConfig:
     given.pop("max_output_tokens", None)
     if given.get("parallel_tool_calls") is True:  # the ordinary case need not be said
         del given["parallel_tool_calls"]
-    return config.updated({**changes, "extra": {**config.extra, **given}})
+    if given:
+        changes["extra"] = {**config.extra, **given}
+    return config.updated(changes) if changes else config
 
 
 def failed_trajectory(row: Mapping[str, Any], failure: Failure) -> Trajectory:

@@ -7,10 +7,12 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from sensorium.servers.config import ServerConfig
 from sensorium.servers.errors import ServerError, error_response, problems_text
@@ -21,6 +23,18 @@ from sensorium.servers.wire import body_schema
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]+")
 Hook = Callable[[], Awaitable[Any]]
+
+
+class _OwnBody(APIRoute):
+    """A route whose handler takes the request alone: there is nothing to be found out for it."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; see ASGI."""
+        if scope["method"] not in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        response = await self.endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
 
 
 def build_app(
@@ -92,10 +106,11 @@ def add_post(
         body: Model or JSON schema of the body, for OpenAPI; None hides the route there.
         summary: One line.
     """
-    app.add_api_route(
+    app.router.add_api_route(
         path,
         handler,
         methods=["POST"],
+        route_class_override=_OwnBody,
         summary=summary,
         operation_id="post_" + _NOT_NAME.sub("_", path.strip("/")),
         openapi_extra=body_schema(body) if body is not None else None,

@@ -204,7 +204,7 @@ def completion_body(completion: Completion, name: str) -> dict[str, Any]:
         "finish_reason": completion.finish_reason or ("tool_calls" if message.get("tool_calls") else "stop"),
         "logprobs": None,
     }
-    ids = getattr(completion, "token_ids", None)
+    ids = completion.token_ids
     if completion.logprobs is not None:
         tokens = [f"token_id:{id}" for id in ids] if ids is not None else [""] * len(completion.logprobs)
         choice["logprobs"] = {
@@ -224,9 +224,8 @@ def completion_body(completion: Completion, name: str) -> dict[str, Any]:
         "choices": [choice],
         "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
     }
-    prompt_ids = getattr(completion, "prompt_token_ids", None)
-    if prompt_ids is not None:
-        body["prompt_token_ids"] = list(prompt_ids)
+    if completion.prompt_token_ids is not None:
+        body["prompt_token_ids"] = list(completion.prompt_token_ids)
     return body
 
 
@@ -250,5 +249,6 @@ def _of_model(error: Exception) -> ServerError:
             return ServerError(429, "rate_limit", str(error), {"Retry-After": "1"})
         case "ModelClosedError":
             return ServerError(503, "shutdown", str(error), {"Retry-After": "5"})
-    status = 422 if isinstance(error, ConfigError) else 502
-    return ServerError(status, "invalid_request" if status == 422 else "model_failed", str(error))
+    if isinstance(error, ConfigError):
+        return ServerError(422, "invalid_request", str(error))
+    return ServerError(500, "model_failed", str(error))  # no gateway's error: the same again fails again

@@ -80,18 +80,30 @@ class SessionLimits(Config):
     """Closed episodes that are remembered at most."""
 
 
-class ResourcesConfig(ServerConfig, PipelineConfig):
+class HostingConfig(ServerConfig, PipelineConfig):
     """Hosts episodes of one environment; sections of the observation config stand beside these keys."""
+
+    config: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the environment."""
+    episode: EpisodeConfig = EpisodeConfig()
+    sessions: SessionLimits = SessionLimits()
+
+    @property
+    def pipeline(self) -> PipelineConfig:
+        """The sections about observations."""
+        return PipelineConfig.model_validate(
+            {name: getattr(self, name) for name in PipelineConfig.model_fields}
+        )
+
+
+class ResourcesConfig(HostingConfig):
+    """Hosts episodes for agents."""
 
     environment: str | None = None
     """Its name, or ``package.module:Definition``; by default the name of the implementation in the YAML."""
-    config: dict[str, Any] = Field(default_factory=dict)
-    """Settings of the environment."""
     accept_rows: bool = False
     """Also run tasks that a row brings itself. Without it clients name a task of the environment, and cannot
     make up one."""
-    episode: EpisodeConfig = EpisodeConfig()
-    sessions: SessionLimits = SessionLimits()
     num_workers: int = Field(default=1, ge=1, le=256)
     """Processes that share the episodes; a router picks by the session."""
     expose_tools_over_mcp: bool = False
@@ -102,13 +114,6 @@ class ResourcesConfig(ServerConfig, PipelineConfig):
     """How long a picture can be fetched."""
     media_max_mb: float = Field(default=256.0, gt=0.0)
     """Pictures that are kept; the oldest go first."""
-
-    @property
-    def pipeline(self) -> PipelineConfig:
-        """The sections about observations."""
-        return PipelineConfig.model_validate(
-            {name: getattr(self, name) for name in PipelineConfig.model_fields}
-        )
 
 
 class Reference(Config):

@@ -19,14 +19,15 @@ from sensorium.rollouts.row_names import (
     ROLLOUT_ID,
     is_episode_request,
 )
+from sensorium.servers.agent import AgentHost
 from sensorium.servers.apps import add_post, build_app
 from sensorium.servers.attendance import while_attended
 from sensorium.servers.config import EnvironmentServerConfig
-from sensorium.servers.errors import ServerError
+from sensorium.servers.errors import ServerError, error_body
 from sensorium.servers.http import HttpClient, Reply, TransportError, failure_of_reply
 from sensorium.servers.metrics import aggregate_at
 from sensorium.servers.references import resolve
-from sensorium.servers.replies import json_response
+from sensorium.servers.replies import json_bytes, json_response
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.security import build_access
 from sensorium.servers.wire import AggregateRequest, EpisodeRequest, check, read_body, read_object
@@ -45,7 +46,7 @@ class EnvironmentHost:
 
     def __init__(self, config: EnvironmentServerConfig, runtime: Runtime) -> None:
         self._config, self._runtime = config, runtime
-        self.http = HttpClient(runtime.api_key)
+        self.http = HttpClient(runtime.api_key, apps=runtime.apps)
         self._places = asyncio.Semaphore(config.max_concurrent_episodes)
 
     async def relay(self, row: Mapping[str, Any], cookies: str | None) -> Response:
@@ -95,8 +96,11 @@ class EnvironmentHost:
         except TimeoutError as error:
             reason = f"No place came free within {config.queue_timeout_seconds:g} s."
             raise _failed("agent_request_failed", reason, "admission") from error
-        address = resolve(config.agent_server, self._runtime)
+        agent = self._runtime.agents.get(config.agent_server.name or "")
         try:
+            if agent is not None:
+                return await self._hand(agent, row)
+            address = resolve(config.agent_server, self._runtime)
             return await self.http.post(
                 f"{address.url}/run",
                 row,
@@ -109,6 +113,18 @@ class EnvironmentHost:
             raise _failed(kind, error.reason, "agent") from error
         finally:
             self._places.release()
+
+    async def _hand(self, agent: AgentHost, row: Mapping[str, Any]) -> Reply:
+        """Have an agent of this process run a row; its answer is that of its server."""
+        seconds = self._config.default_episode_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return Reply(200, json_bytes(await agent.answer(row)), {})
+        except ServerError as error:
+            return Reply(error.status, error_body(error.kind, error.message), error.headers)
+        except TimeoutError as error:
+            said = f"{agent.name} did not answer within {seconds:g} s."
+            raise TransportError("transport_timeout", said) from error
 
     @staticmethod
     def _result(reply: Reply, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class ErrorReplies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        outgoing = _Outgoing(send)
+        outgoing = _Outgoing(send, is_outermost=False)
         try:
             await self._app(scope, receive, outgoing)
         except Exception as error:
@@ -194,15 +194,16 @@ class ErrorReplies:
 class _Outgoing:
     """Sends an answer, or an error in its place as long as nothing was sent."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self._begun = send, False
+    def __init__(self, send: Send, *, is_outermost: bool = True) -> None:
+        self._send, self._is_outermost, self._begun = send, is_outermost, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._begun = True
-            headers = MutableHeaders(scope=message)
-            headers.setdefault("X-Content-Type-Options", "nosniff")
-            headers.setdefault("Cache-Control", "no-store")
+            if self._is_outermost:
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 
     async def fail(self, error: BaseException, scope: Scope, receive: Receive) -> None:

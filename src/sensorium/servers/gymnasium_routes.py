@@ -49,7 +49,7 @@ class _Routes:
         if body.context is not None:
             replaces = body.context == "replace"
         row = body.model_dump(exclude_none=True, exclude={"seed", "context", "reply", "close_on_disconnect"})
-        session, opening = await self._host.begin(request, row, seed=body.seed, replaces=replaces)
+        session, opening = await self._host.begin_for(request, row, seed=body.seed, replaces=replaces)
         session.notes["close_on_disconnect"] = body.close_on_disconnect
         if ours:
             return json_response({"session_id": session.id, "opening": opening, "info": CAPABILITIES})

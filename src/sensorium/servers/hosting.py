@@ -14,6 +14,7 @@ from sensorium.envs.definition import EnvDefinition, find_env
 from sensorium.envs.episode import EpisodeError, Failure, Opening, Stage, Turn, Verdict
 from sensorium.representations import ObservationPipeline, fetch_tool
 from sensorium.rollouts.env_session import EnvSession
+from sensorium.rollouts.known_tasks import KnownTasks
 from sensorium.rollouts.row_names import OURS
 from sensorium.rollouts.task_rows import row_task
 from sensorium.servers.attendance import disconnected
@@ -119,6 +120,7 @@ class EpisodeHost:
             prefix=f"{runtime.worker}-",
         )
         self._pipelines = _pipelines(config, self.media)
+        self._known = KnownTasks(lambda task_id: self.definition.task(self.env_config, task_id))
         self.table: SessionTable[HostedEpisode] = SessionTable(config.sessions, prefix="s")
         schemas = self._known_tools()
         self.tools = [*schemas, fetch_tool()] if config.episode.fetch_tool else schemas
@@ -143,14 +145,14 @@ class EpisodeHost:
         """Whether the observation config asks for whole prompts."""
         return self.config.context_management.drop_full_history
 
-    def task_of(self, row: Mapping[str, Any]) -> Task:
-        """The task that a row names.
+    async def task_of(self, row: Mapping[str, Any]) -> Task:
+        """The task that a row names; making it may take its time, off the event loop.
 
         Raises:
             ServerError: There is none of this name (404), or the row may not bring its own (422).
         """
         ours = row.get(OURS)
-        named = ours.get("task") if isinstance(ours, Mapping) else None
+        named: Any = ours.get("task") if isinstance(ours, Mapping) else None
         named = row.get("task_id") if named is None else named
         if not isinstance(named, str) and not self.config.accept_rows:
             said = (
@@ -159,11 +161,13 @@ class EpisodeHost:
             )
             raise ServerError(422, "task_invalid", said)
         try:
-            return row_task(row, self.definition.name, lambda id: self.definition.task(self.env_config, id))
+            if isinstance(named, str) and named in self._known:
+                return row_task(row, self.definition.name, self._known)
+            return await asyncio.to_thread(row_task, row, self.definition.name, self._known)
         except ConfigError as error:
             raise ServerError(404 if isinstance(named, str) else 422, "task_invalid", str(error)) from error
 
-    async def begin(
+    async def begin_for(
         self,
         request: Request,
         row: Mapping[str, Any],
@@ -172,41 +176,58 @@ class EpisodeHost:
         replaces: bool,
         id: str | None = None,
     ) -> tuple[Session, Opening]:
-        """Begin an episode, or find it when it was begun before and nothing was done in it.
+        """Begin an episode in the session that a request names, or in a new one; it is sent the cookie.
 
         Args:
-            request: Names the session; it is sent the cookie.
+            request: Names the session, unless its body does that.
             row: Names the task.
             seed: Of the environment.
             replaces: Whole prompts instead of a conversation.
             id: Of the session, where the body says it.
 
         Raises:
+            ServerError: See `begin`.
+            EpisodeError: See `begin`.
+        """
+        chosen = id if id is not None else session_id(request) if is_named_by_client(request) else None
+        if chosen is None:
+            task = await self.task_of(row)
+            chosen = await self._of_cookie(session_id(request), _fingerprint(task, seed, replaces))
+        session, opening = await self.begin(row, seed=seed, replaces=replaces, id=chosen)
+        set_session(request, session.id)
+        return session, opening
+
+    async def begin(
+        self, row: Mapping[str, Any], *, seed: int | None, replaces: bool, id: str | None = None
+    ) -> tuple[Session, Opening]:
+        """Begin an episode, or find it when it was begun before and nothing was done in it.
+
+        Args:
+            row: Names the task.
+            seed: Of the environment.
+            replaces: Whole prompts instead of a conversation.
+            id: Of the session; a new one when None.
+
+        Raises:
             ServerError: See `SessionTable.open` and `task_of`.
             EpisodeError: The environment cannot be set up.
         """
-        task = await asyncio.to_thread(self.task_of, row)
-        fingerprint = json.dumps([task.id, seed, replaces])
-        chosen = id if id is not None else session_id(request) if is_named_by_client(request) else None
-        if chosen is None:
-            chosen = await self._of_cookie(session_id(request), fingerprint) or self.table.new_id()
-        made = chosen
+        task = await self.task_of(row)
+        chosen = id or self.table.new_id()
 
         def make() -> HostedEpisode:
             env = self.definition.make(self.env_config)
             pipeline = self._pipelines[replaces]
             session = EnvSession(env, pipeline, self.config.episode, system=self.definition.system)
-            return HostedEpisode(made, session, self.media)
+            return HostedEpisode(chosen, session, self.media)
 
-        session = await self.table.open(chosen, fingerprint, make)
+        session = await self.table.open(chosen, _fingerprint(task, seed, replaces), make)
         session.notes["task"] = task.id
         try:
-            opening = await self.table.run(session, session.held.start(task, seed))
+            return session, await self.table.run(session, session.held.start(task, seed))
         except EpisodeError:
             await self.table.discard(chosen)
             raise
-        set_session(request, chosen)
-        return session, opening
 
     async def _of_cookie(self, id: str | None, fingerprint: str) -> str | None:
         """The session of a cookie when this is the same beginning again; else it ends, another one begins."""
@@ -246,14 +267,17 @@ class EpisodeHost:
             return await doing
         task = asyncio.ensure_future(doing)
         gone = asyncio.ensure_future(disconnected(request))
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            gone.cancel()
-            return task.result()
         try:
-            return await task
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            is_gone = not task.done()
+            try:
+                return await task
+            finally:
+                if is_gone:
+                    await self.table.close(session.id)
         finally:
-            await self.table.close(session.id)
+            gone.cancel()
+            task.cancel()  # the wait for it; what was begun in the session is finished
 
     async def verdict(self, session: Session, answer: str = "") -> Verdict:
         """How an episode ended; afterwards its environment is closed."""
@@ -265,6 +289,11 @@ class EpisodeHost:
                 return verdict
 
         return await self.table.run(session, do())
+
+
+def _fingerprint(task: Task, seed: int | None, replaces: bool) -> str:
+    """What a session was begun with."""
+    return json.dumps([task.id, seed, replaces])
 
 
 def _pipelines(config: ResourcesConfig, media: MediaStore) -> dict[bool, ObservationPipeline]:

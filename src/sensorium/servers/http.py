@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
+from starlette.types import ASGIApp
 
 from sensorium.core import require
 from sensorium.envs.episode import EpisodeError, Failure, Stage
-from sensorium.llm.client import retry_after_s
 from sensorium.llm.replies import error_text
+from sensorium.llm.retries import retry_after_s
 from sensorium.rollouts.failures import known_stage
+from sensorium.servers.in_process import InProcessCalls
 from sensorium.servers.replies import json_bytes
 
 if TYPE_CHECKING:
@@ -74,13 +76,22 @@ class HttpClient:
         api_key: Sent to our own servers.
         attempts: Tries of a request that may be repeated.
         max_connections: At the same time.
+        apps: Servers of this process by their origins, which need no connections.
     """
 
-    def __init__(self, api_key: str | None = None, *, attempts: int = 5, max_connections: int = 2048) -> None:
+    def __init__(
+        self,
+        api_key: str | None = None,
+        *,
+        attempts: int = 5,
+        max_connections: int = 2048,
+        apps: Mapping[str, ASGIApp] | None = None,
+    ) -> None:
         self._aiohttp = require("aiohttp", extra="serve", purpose="talking to servers")
         self._api_key, self._attempts, self._max_connections = api_key, attempts, max_connections
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._in_process = InProcessCalls(apps if apps is not None else {})
 
     async def close(self) -> None:
         """Close all connections; may be called again."""
@@ -159,6 +170,10 @@ class HttpClient:
     async def _send(self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]) -> Reply:
         module = self._aiohttp
         try:
+            if (app := self._in_process.find(url)) is not None:
+                told = await self._in_process.call(app, method, url, data, headers)
+                cookies = _cookies(told.headers.getlist("set-cookie"))
+                return Reply(told.status, told.body, told.headers, cookies)
             async with self._connected().request(
                 method, url, data=data, headers=headers, allow_redirects=False
             ) as response:
@@ -191,12 +206,14 @@ class HttpClient:
         return self._session
 
 
+def is_terminal(status: int) -> bool:
+    """Whether an error status says that the same again would fail again."""
+    return 400 <= status < 500 and status not in (408, 409, 425, 429)
+
+
 def failure_of_reply(reply: Reply, stage: Stage, what: str) -> EpisodeError:
     """The error that an answer with an error status is."""
-    kind, terminal = (
-        f"http_{reply.status}",
-        400 <= reply.status < 500 and reply.status not in (408, 409, 425, 429),
-    )
+    kind, terminal = f"http_{reply.status}", is_terminal(reply.status)
     try:
         error = reply.json()["error"]
         kind, terminal = str(error["kind"]), bool(error.get("terminal", terminal))

@@ -21,8 +21,10 @@ from sensorium.servers.processes import Child, ChildPlan, Part, keep_running
 from sensorium.servers.routing import Router, build_router_app
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.security import Signer
-from sensorium.servers.serving import Served, bind, serve, stop_on_signals, url_of
+from sensorium.servers.serving import GRACE_S, Served, bind, serve, stop_on_signals, url_of
 
+_SOON_S = 2.0
+"""Who waits longer is told what for."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,22 +57,30 @@ async def launch(layout: Layout, options: LaunchOptions, say: Callable[[str], No
     stop = asyncio.Event()
     stop_on_signals(stop)
     launched = _Launch(layout, options)
+    tell = (lambda line: None) if options.as_json else say
+    waiting = asyncio.get_running_loop().call_later(_SOON_S, tell, f"starting {launched.names} ...")
     try:
         launched.bind()
         apps = await launched.build()
 
         def ready() -> None:
+            waiting.cancel()
             launched.announce(say, time.monotonic() - began)
+
+        def stopping() -> None:
+            tell(f"stopping; episodes under way get {GRACE_S:g} s, Ctrl-C again stops at once")
 
         keeping = asyncio.create_task(launched.keep_running())
         try:
-            await serve(apps, ready, stop)
+            await serve(apps, ready, stop, stopping=stopping)
         finally:
             keeping.cancel()
     finally:
+        waiting.cancel()
         await launched.close()
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
+    tell("stopped")
 
 
 class _Launch:
@@ -86,6 +96,11 @@ class _Launch:
         self._head: Any = None
         self._children: list[Child] = []
         self._entries: list[Entry] = []
+
+    @property
+    def names(self) -> str:
+        """What is started."""
+        return ", ".join(one.name for one in self._layout.instances)
 
     def bind(self) -> None:
         """Take all ports before anything is started, so that a taken one is said at once."""
@@ -109,6 +124,7 @@ class _Launch:
             else:
                 served.append(Served(one.name, build_instance(one, self._runtime), listener))
             self._entries.append(Entry(one, self._runtime.urls[one.name], pid))
+        self._runtime.apps |= {self._runtime.urls[one.name]: one.app for one in served}
         await asyncio.gather(*(child.ready() for child in self._children))
         if self._head is not None:
             config = self._layout.head.model_copy(update={"port": self._head.getsockname()[1]})

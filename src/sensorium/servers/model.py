@@ -1,6 +1,7 @@
 """The model server: both dialects of OpenAI's API over any endpoint or a model in this process."""
 
 import time
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -54,22 +55,34 @@ def build_model_app(
     access = build_access(config, name)
     app = build_app(f"model {name}", config, access, starts=[backend.start], stops=[backend.close])
     app.state.backend = backend
-    routes = _Routes(backend, config)
+    answers = ModelAnswers(backend, config)
+    if runtime is not None:
+        runtime.models[name] = answers
+    routes = _Routes(answers)
     add_post(app, "/v1/chat/completions", routes.chat, _CHAT)
     add_post(app, "/v1/responses", routes.respond, _RESPONSES)
     add_get(app, "/v1/models", routes.models)
     return app
 
 
-class _Routes:
-    def __init__(self, backend: Backend, config: ModelConfig) -> None:
-        self._backend, self._token_ids = backend, config.return_token_id_information
-        self._speaks_responses = isinstance(config, OpenAIModelConfig) and config.dialect == "responses"
-        self._began = int(time.time())
+class ModelAnswers:
+    """Answers of a model in both dialects, whoever asks.
 
-    async def chat(self, request: Request) -> Response:
-        """Answer in the dialect of chat completions."""
-        body = await read_object(request)
+    Args:
+        backend: Answers.
+        config: Of the server.
+    """
+
+    def __init__(self, backend: Backend, config: ModelConfig) -> None:
+        self.backend, self._token_ids = backend, config.return_token_id_information
+        self._speaks_responses = isinstance(config, OpenAIModelConfig) and config.dialect == "responses"
+
+    async def chat(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request of the chat-completions API.
+
+        Raises:
+            ServerError: With the status that the client shall see.
+        """
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise ServerError(400, "invalid_request", "The request has no messages.")
         if not all(isinstance(one, dict) for one in body["messages"]):
@@ -77,8 +90,33 @@ class _Routes:
         if self._speaks_responses:
             said = "This endpoint speaks the responses dialect alone; use /v1/responses."
             raise ServerError(400, "unsupported", said)
+        return await self.backend.chat(body)
+
+    async def respond(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request of the responses API.
+
+        Raises:
+            ServerError: With the status that the client shall see.
+        """
+        if not isinstance(params.get("input"), str | list):
+            raise ServerError(400, "invalid_request", "The request has no input.")
+        if self._speaks_responses and isinstance(self.backend, EndpointBackend):
+            sent = {key: value for key, value in params.items() if key not in ("stream", "stream_options")}
+            return await self.backend.send("/responses", sent)
+        body = chat_request(params, token_ids=self._token_ids)
+        return response_of_chat(await self.backend.chat(body), params, token_ids=self._token_ids)
+
+
+class _Routes:
+    def __init__(self, answers: ModelAnswers) -> None:
+        self._answers = answers
+        self._began = int(time.time())
+
+    async def chat(self, request: Request) -> Response:
+        """Answer in the dialect of chat completions."""
+        body = await read_object(request)
         stream, options = body.pop("stream", None), body.pop("stream_options", None)
-        answer = await self._backend.chat(body)
+        answer = await self._answers.chat(body)
         if stream:
             usage = isinstance(options, dict) and bool(options.get("include_usage"))
             return chat_stream(answer, usage=usage)
@@ -87,17 +125,11 @@ class _Routes:
     async def respond(self, request: Request) -> Response:
         """Answer in the dialect of responses."""
         params = await read_object(request)
-        if not isinstance(params.get("input"), str | list):
-            raise ServerError(400, "invalid_request", "The request has no input.")
-        if self._speaks_responses and isinstance(self._backend, EndpointBackend):
-            sent = {key: value for key, value in params.items() if key not in ("stream", "stream_options")}
-            response = await self._backend.send("/responses", sent)
-        else:
-            body = chat_request(params, token_ids=self._token_ids)
-            response = response_of_chat(await self._backend.chat(body), params, token_ids=self._token_ids)
+        response = await self._answers.respond(params)
         return response_stream(response) if params.get("stream") else json_response(response)
 
     async def models(self) -> Response:
         """The model that answers."""
-        model = {"id": self._backend.name, "object": "model", "created": self._began, "owned_by": "sensorium"}
+        name = self._answers.backend.name
+        model = {"id": name, "object": "model", "created": self._began, "owned_by": "sensorium"}
         return json_response({"object": "list", "data": [model]})

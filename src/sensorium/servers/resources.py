@@ -50,7 +50,7 @@ def build_resources_app(config: ResourcesConfig, name: str, runtime: Runtime | N
         around=[tools.running] if tools is not None else [],
         open_prefixes=("/media/",),
     )
-    app.state.host = host
+    app.state.host = runtime.episodes[name] = host
     add_get(app, "/sensorium", _about(host), summary="What this server is")
     add_get(app, "/media/{file_name}", _media(host), summary="A picture of a prompt")
     if tools is not None:

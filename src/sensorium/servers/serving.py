@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from sensorium.core import ConfigError, SensoriumError
+from sensorium.core.leaving import leave_within
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 2048
 _NUM_THREADS = 64
 _KEEP_ALIVE_S = 120
 """Longer than clients keep idle connections, so that none is closed while a request is on its way."""
+_LEAVE_S = 10.0
+"""For threads of environments, once all is closed."""
 GRACE_S = 15.0
 """What is under way at a stop is given so long to finish."""
 
@@ -76,7 +79,12 @@ def url_of(listener: socket.socket, host: str) -> str:
 
 
 async def serve(
-    apps: Sequence[Served], ready: Callable[[], None], stop: asyncio.Event, *, grace_s: float = GRACE_S
+    apps: Sequence[Served],
+    ready: Callable[[], None],
+    stop: asyncio.Event,
+    *,
+    grace_s: float = GRACE_S,
+    stopping: Callable[[], None] | None = None,
 ) -> None:
     """Serve until told to stop.
 
@@ -85,6 +93,7 @@ async def serve(
         ready: Called once all answer.
         stop: Ends it: apps with ``app.state.drain`` finish or record what is under way first.
         grace_s: Seconds for that.
+        stopping: Called when it begins to stop.
 
     Raises:
         SensoriumError: A server did not start.
@@ -102,6 +111,8 @@ async def serve(
         waiting = asyncio.create_task(stop.wait())
         await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
+        if stopping is not None:
+            stopping()
         drains = [drain for one in apps if (drain := getattr(one.app.state, "drain", None)) is not None]
         await asyncio.gather(*(drain(grace_s) for drain in drains), return_exceptions=True)
     finally:
@@ -128,15 +139,21 @@ def stop_on_signals(stop: asyncio.Event) -> None:
 
 
 def run(main: Any) -> Any:
-    """Run a coroutine in the fastest event loop that is installed."""
+    """Run a coroutine, which is all that the process does, in the fastest event loop that is installed."""
     try:
         import uvloop
 
         factory = uvloop.new_event_loop
     except ImportError:
         factory = None
+    status = 1
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
+        try:
+            made = runner.run(main)
+            status = 0
+        finally:
+            leave_within(_LEAVE_S, status)
+    return made
 
 
 def _config(app: Any, grace_s: float) -> uvicorn.Config:

@@ -93,13 +93,13 @@ class _Routes:
         """Begin an episode: by NeMo Gym's typed request, or by a row."""
         body = await read_object(request)
         if "resources_session_id" not in body:
-            session, opening = await self._host.begin(request, body, seed=None, replaces=False)
+            session, opening = await self._host.begin_for(request, body, seed=None, replaces=False)
             ours = {"session_id": session.id, "tools": [row_tool(one) for one in opening.tools]}
             return json_response({"sensorium": ours})
         typed = check(body, SeedSessionRequest)
         id = typed.resources_session_id
         row = {"task_id": typed.task_id.task_id, **typed.task_data}
-        session, _ = await self._host.begin(request, row, seed=None, replaces=False, id=id)
+        session, _ = await self._host.begin_for(request, row, seed=None, replaces=False, id=id)
         self._check_owner(session, typed.episode_id.capture_key)
         tools = tool_metadata(self._host, id)
         return json_response({"resources_session_id": id, "resources_tools": tools, "sandbox_access": None})

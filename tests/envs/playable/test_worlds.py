@@ -324,3 +324,24 @@ def test_playing_loads_no_torch():
         "assert not {'torch', 'pandas', 'transformers'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_worlds_that_draw_with_pygame_are_closed_while_others_draw():
+    pytest.importorskip("pygame")
+    config = PlayableConfig(task="Blackjack-v1")
+    tasks = DEFINITION.tasks(config, count=6)
+
+    async def play(task):
+        env = DEFINITION.make(config)
+        await env.reset(task)
+        for _ in range(3):
+            step = await env.step(Action.call("act", action="stick"))
+            if step.terminated:
+                break
+        await env.close()
+        return step.terminated
+
+    async def run():
+        return await asyncio.wait_for(asyncio.gather(*map(play, tasks * 3)), 60)
+
+    assert all(asyncio.run(run()))

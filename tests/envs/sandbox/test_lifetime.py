@@ -1,10 +1,12 @@
 """Who dies with whom; machines that cannot isolate; plain processes instead."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from sensorium.envs.sandbox import (
     SandboxFileError,
     SandboxLimits,
     SandboxUnavailable,
+    launch,
 )
+from sensorium.envs.sandbox.runtime import find_runtime
 
 OWNER = """
 import asyncio, sys
@@ -199,3 +203,27 @@ def test_a_place_that_cannot_be_shown_leaves_nothing_open(tmp_path: Path) -> Non
     with pytest.raises(SandboxError, match="the source must exist"):
         inside(lambda sandbox: sandbox.run(["true"]), read_only={"/data": tmp_path / "absent"})
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("allow_unsafe", [False, True])
+def test_a_sandbox_that_cannot_be_started_leaves_nothing(
+    allow_unsafe: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_memory(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "no memory for a process")
+
+    async def start() -> None:
+        if allow_unsafe:
+            await launch.launch_unsafe(SandboxLimits(), find_runtime(sys.executable), "a test")
+        else:
+            await launch.launch_isolated(SandboxLimits(), find_runtime(sys.executable), {}, ())
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    asyncio.run(asyncio.sleep(0))  # what the first event loop opens
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(launch.subprocess, "Popen", no_memory)
+    with pytest.raises(OSError, match="no memory"):
+        asyncio.run(start())
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert list(tmp_path.iterdir()) == []

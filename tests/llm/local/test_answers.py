@@ -22,6 +22,12 @@ CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
         ('<tool_call>{"name": "f", "arguments": "{\\"a\\": 2}"}</tool_call>', "", [("f", {"a": 2})]),
         ('<tool_call>{"name": "f", "arguments": {"a": 1}}', "", [("f", {"a": 1})]),
         ('{"name": "add", "parameters": {"a": 1}}', "", [("add", {"a": 1})]),
+        (  # marks inside of an argument are part of it
+            '<tool_call>{"name": "f", "arguments": {"a": "</tool_call>, <tool_call>"}}</tool_call>'
+            f" then {CALL}",
+            "then",
+            [("f", {"a": "</tool_call>, <tool_call>"}), ("add", {"a": 1})],
+        ),
     ],
 )
 def test_calls_are_read(text: str, said: str, calls: list[tuple[str, dict[str, object]]]) -> None:

@@ -4,8 +4,11 @@ import importlib
 import inspect
 import os
 import re
+import sys
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium
@@ -22,6 +25,8 @@ from sensorium.observations import Source
 _SUMMARY_CHARS = 700
 _PACKAGES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "ALE/": "ale_py"}
 _SUCCESS_KEYS = ("is_success", "success")
+_PYGAME = threading.RLock()
+"""pygame draws most environments and is one for the whole process: worlds in different threads take turns."""
 
 
 class GymWorld:
@@ -37,13 +42,14 @@ class GymWorld:
     def __init__(self, config: PlayableConfig) -> None:
         self._id = config.task
         self._config = config
-        self._env, self._mode = self._make()
+        with _PYGAME:
+            self._env, self._mode = self._make()
         name = base_name(self._id)
         names = config.action_names or ACTION_NAMES.get(name) or _action_names(self._env)
         try:
             self.actions = tool_of_space(self._env.action_space, names, config.max_repeat)
         except ConfigError:
-            self._env.close()
+            self.close()
             raise
         self._values = VALUE_NAMES.get(name, ())
         spec = self._env.spec
@@ -82,7 +88,8 @@ class GymWorld:
         """What is observed, and what is drawn for people."""
         state = view(self._env.observation_space, self._observation, self._values)
         if self._mode is not None:
-            drawn: Any = self._env.render()
+            with _PYGAME:
+                drawn: Any = self._env.render()
             if isinstance(drawn, str):
                 state["drawing"] = _without_colours(drawn)
             elif isinstance(drawn, np.ndarray):
@@ -91,7 +98,8 @@ class GymWorld:
 
     def close(self) -> None:
         """Close the environment."""
-        self._env.close()
+        with _pygame_kept():
+            self._env.close()
 
     def _event(self, reward: float, before: Any) -> str:
         """Why a repetition should stop: another reward than before, or nothing that happened at all."""
@@ -120,7 +128,8 @@ class GymWorld:
             if _can_draw(drawn):
                 env.close()
                 return drawn, mode
-            drawn.close()
+            with _pygame_kept():
+                drawn.close()
         if render != "auto":
             env.close()
             raise ConfigError(
@@ -128,6 +137,26 @@ class GymWorld:
                 "what draws it may not be installed. Set render to auto or none."
             )
         return env, None
+
+
+@contextmanager
+def _pygame_kept() -> Iterator[None]:
+    """Let environments close as they do, without quitting pygame: others are still drawing with it."""
+    with _PYGAME:
+        pygame: Any = sys.modules.get("pygame")
+        if pygame is None:
+            yield
+            return
+        before = pygame.quit, pygame.display.quit
+        try:
+            pygame.quit = pygame.display.quit = _nothing
+            yield
+        finally:
+            pygame.quit, pygame.display.quit = before
+
+
+def _nothing() -> None:
+    """Takes the place of what must not be done."""
 
 
 def known_gym(env_id: str) -> str:

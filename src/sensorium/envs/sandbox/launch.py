@@ -125,6 +125,11 @@ async def launch_isolated(
             stdout=error_write,
             stderr=error_write,
         )
+    except BaseException:
+        ours.close()
+        for fd in (info_read, block_write, error_read):
+            os.close(fd)
+        raise
     finally:
         theirs.close()
         for fd in (*passed[1:], error_write):
@@ -151,29 +156,36 @@ async def launch_isolated(
 async def launch_unsafe(limits: SandboxLimits, runtime: Runtime, reason: str) -> Launched:
     """Start a supervisor as a plain process of this user, in a directory that is removed at the end."""
     directory = Path(tempfile.mkdtemp(prefix="sandbox-"))
-    for name in ("box", "sockets", "home"):
-        (directory / name).mkdir()
     ours, theirs = socket.socketpair()
     error_read, error_write = os.pipe()
-    os.set_blocking(error_read, False)
-    settings = _settings(limits, theirs.fileno(), isolated=False, user=None)
-    settings |= {"workdir": str(directory / "box"), "sockets": str(directory / "sockets")}
-    for place, content in _supervisor_files(directory / "supervisor").items():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-    command = [runtime.executable, "-I", "-S", "-B", "-c", _BOOT, str(directory / "supervisor")]
-    process = subprocess.Popen(  # noqa: ASYNC220
-        [*command, json.dumps(settings)],
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=error_write,
-        stderr=error_write,
-        cwd=directory,
-        env={},
-        start_new_session=True,
-    )
-    theirs.close()
-    os.close(error_write)
+    try:
+        os.set_blocking(error_read, False)
+        for name in ("box", "sockets", "home"):
+            (directory / name).mkdir()
+        settings = _settings(limits, theirs.fileno(), isolated=False, user=None)
+        settings |= {"workdir": str(directory / "box"), "sockets": str(directory / "sockets")}
+        for place, content in _supervisor_files(directory / "supervisor").items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        command = [runtime.executable, "-I", "-S", "-B", "-c", _BOOT, str(directory / "supervisor")]
+        process = subprocess.Popen(  # noqa: ASYNC220
+            [*command, json.dumps(settings)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=error_write,
+            stderr=error_write,
+            cwd=directory,
+            env={},
+            start_new_session=True,
+        )
+    except BaseException:
+        ours.close()
+        os.close(error_read)
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    finally:
+        theirs.close()
+        os.close(error_write)
     isolation = Isolation(
         safe=False,
         mechanism="none",

@@ -7,10 +7,18 @@ from typing import Any
 
 from sensorium.llm.local.grammars import CALL_CLOSES, CALL_OPENS
 
-_MARKED = re.compile(rf"{re.escape(CALL_OPENS)}(?P<body>.*?)(?:{re.escape(CALL_CLOSES)}|\Z)", re.DOTALL)
+_OPENS = re.compile(rf"{re.escape(CALL_OPENS)}\s*")
+_CLOSES = re.compile(rf"\s*(?:{re.escape(CALL_CLOSES)}|\Z)")
 
 Call = tuple[str, str]
 """Name of a function, and its arguments as JSON text."""
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def read_answer(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
@@ -27,24 +35,26 @@ def read_answer(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
     calls: list[Call] = []
     said: list[str] = []
     place = 0
-    for found in _MARKED.finditer(text):
-        read = _read_calls(found["body"])
-        if read:
+    for found in _OPENS.finditer(text):
+        if found.start() < place:  # inside of an argument of the call before
+            continue
+        value, end = _parsed_at(text, found.end())
+        closed = _CLOSES.match(text, end)
+        if closed and (read := _as_calls(value)):
             calls += read
             said.append(text[place : found.start()])
-            place = found.end()
+            place = closed.end()
     said.append(text[place:])
     if not calls:
-        whole = _read_calls(text)
+        whole = _as_calls(_parsed(text))
         if whole and all(name in names for name, _ in whole):
             return "", whole
         return text, []
     return "\n".join(filter(None, (part.strip() for part in said))), calls
 
 
-def _read_calls(body: str) -> list[Call] | None:
-    """Calls in a JSON text; None when it holds anything else."""
-    value = _parsed(body)
+def _as_calls(value: Any) -> list[Call] | None:
+    """Calls in a JSON value; None when it holds anything else."""
     calls = [_read_call(one) for one in (value if isinstance(value, list) else [value])]
     return None if None in calls else [call for call in calls if call is not None]
 
@@ -68,5 +78,9 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def _parsed_at(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins somewhere in a text, whatever marks stand inside of it, and its end."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start
