@@ -5,6 +5,7 @@ from sensorium.algorithms.group_advantages import (
     group_advantages,
     group_statistics,
     no_signal,
+    normalised_over_tokens,
     singleton_share,
 )
 from sensorium.algorithms.ppo import normalise_advantages
@@ -40,6 +41,10 @@ def test_reinforce_with_baseline_whitens_over_all_tokens():
     wanted = torch.tensor([1.06733, -1.20075, -1.20075, 1.06733, -0.63373, 0.50031])
     torch.testing.assert_close(made[:, 0], wanted, atol=1e-5, rtol=0)
     assert made[2, 2] == 0
+    by_row = normalised_over_tokens(group_advantages(REWARDS, GROUPS, estimator="dr_grpo"), lengths)
+    torch.testing.assert_close(by_row, wanted, atol=1e-5, rtol=0)
+    nothing = normalised_over_tokens(REWARDS, torch.zeros(6, dtype=torch.long))
+    assert nothing.tolist() == [0] * 6
 
 
 def test_failed_rows_are_no_part_of_a_baseline_even_when_nan():
@@ -65,3 +70,9 @@ def test_groups_without_signal_are_told():
     assert no_signal(rewards, groups, mask).tolist() == [True, True, False, False, True, True]
     assert singleton_share(groups, mask) == pytest.approx(1 / 5)
     assert singleton_share(groups[:0]) == 0.0
+
+
+def test_a_group_that_is_all_alike_has_advantages_of_exactly_0():
+    alike = torch.full((7,), 0.2)  # whose float32 sum is not 7 times 0.2
+    assert (group_advantages(alike, torch.zeros(7).long()) == 0).all()
+    assert group_statistics(alike, torch.zeros(7).long(), torch.ones(7).bool()).mean[0] == alike[0]

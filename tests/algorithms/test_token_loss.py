@@ -8,6 +8,7 @@ from sensorium.algorithms.token_loss import (
     loss_weights,
     overlong_penalty,
     token_policy_loss,
+    truncated_importance,
 )
 
 
@@ -50,6 +51,17 @@ def test_tokens_of_tools_never_touch_loss_or_gradient():
         torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=0)
         torch.testing.assert_close(results[0][1], results[1][1], rtol=0, atol=0)
         assert (results[0][1][~mask] == 0).all()
+
+
+def test_importance_is_truncated_and_has_no_gradient():
+    now = torch.tensor([[-1.0, -1.0, -1.0, -2.0]], requires_grad=True)
+    sampled = torch.tensor([[-1.0, -2.0, -1.5, 7.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    made = truncated_importance(now, sampled, mask, cap=2.0)
+    assert made[0].tolist() == pytest.approx([1.0, 2.0, math.exp(0.5), 1.0])
+    assert not made.requires_grad
+    with pytest.raises(ValueError, match="at least 1"):
+        truncated_importance(now, sampled, mask, cap=0.5)
 
 
 def test_a_sequence_ratio_is_the_geometric_mean():

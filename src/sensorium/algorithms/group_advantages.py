@@ -31,12 +31,14 @@ def group_statistics(
     """
     _, index = torch.unique(groups, return_inverse=True)
     num_groups = int(index.max()) + 1 if len(index) else 0
-    counted = torch.where(mask, values, 0.0)
+    least = torch.full((num_groups,), torch.inf, dtype=values.dtype, device=values.device)
+    least = least.scatter_reduce(0, index, torch.where(mask, values, torch.inf), "amin")[index]
+    above = torch.where(mask, values - least, 0.0)  # exactly 0 where all are alike: no rounding to divide by
     size = _sum(mask.to(values.dtype), index, num_groups)
-    mean = _sum(counted, index, num_groups) / size.clamp(min=1)
-    squares = torch.where(mask, (counted - mean[index]) ** 2, 0.0)
+    mean = _sum(above, index, num_groups) / size.clamp(min=1)
+    squares = torch.where(mask, (above - mean[index]) ** 2, 0.0)
     std = (_sum(squares, index, num_groups) / (size - 1).clamp(min=1)).sqrt()
-    return GroupStatistics(mean[index], std[index], size[index])
+    return GroupStatistics(mean[index] + torch.where(least.isfinite(), least, 0.0), std[index], size[index])
 
 
 def group_advantages(
@@ -53,8 +55,8 @@ def group_advantages(
         dr_grpo   R - mean                      Liu et al. 2025, arXiv:2503.20783, eq. 3
         rloo      n / (n - 1) (R - mean)        Ahmadian et al. 2024, arXiv:2402.14740, eq. 8
 
-    Those of ``dr_grpo``, spread on tokens and brought to zero mean and unit variance over the batch
-    (`algorithms.ppo.normalise_advantages`), are REINFORCE++ with baseline (Hu et al. 2025, arXiv:2501.03262).
+    Those of ``dr_grpo``, brought to zero mean and unit variance over the tokens of the batch
+    (`normalised_over_tokens`), are REINFORCE++ with baseline (Hu et al. 2025, arXiv:2501.03262).
 
     Args:
         rewards: One per row.
@@ -78,6 +80,28 @@ def group_advantages(
             return better
         case "rloo":
             return better * size / (size - 1).clamp(min=1)
+
+
+def normalised_over_tokens(
+    advantages: Float[Tensor, " rows"], num_tokens: Int[Tensor, " rows"], *, eps: float = 1e-8
+) -> Float[Tensor, " rows"]:
+    """Zero mean and unit (unbiased) standard deviation over all tokens, each with the advantage of its row.
+
+    Args:
+        advantages: One per row.
+        num_tokens: Tokens of each row that count.
+        eps: Keeps the division finite.
+
+    Returns:
+        Advantages; 0 in rows without tokens.
+
+    Source: Hu et al. 2025, arXiv:2501.03262, section 3.
+    """
+    counts = num_tokens.to(advantages.dtype)
+    total = counts.sum()
+    mean = (counts * advantages).sum() / total.clamp(min=1)
+    variance = (counts * (advantages - mean) ** 2).sum() / (total - 1).clamp(min=1)
+    return torch.where(num_tokens > 0, (advantages - mean) / (variance.sqrt() + eps), 0.0)
 
 
 def no_signal(

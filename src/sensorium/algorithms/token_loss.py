@@ -71,6 +71,37 @@ def token_policy_loss(
     )
 
 
+def truncated_importance(
+    logprobs: Float[Tensor, "rows tokens"],
+    sampled_logprobs: Float[Tensor, "rows tokens"],
+    mask: Bool[Tensor, "rows tokens"],
+    *,
+    cap: float,
+) -> Float[Tensor, "rows tokens"]:
+    """Weight of tokens that another policy sampled: min(exp(log pi - log mu), cap), without gradient.
+
+    Multiplied with the loss of a token, it makes up for the difference between the policy pi at which an
+    update starts and the policy mu that sampled: older weights, or the same in another precision. The cap
+    keeps the variance finite.
+
+    Args:
+        logprobs: Under the policy at the start of the update.
+        sampled_logprobs: Under the policy that sampled.
+        mask: Tokens that count; the others weigh 1.
+        cap: Largest weight; at least 1.
+
+    Source: Ionides 2008, "Truncated Importance Sampling", J. Comput. Graph. Stat. 17(2); with a surrogate
+        that is clipped around pi: Hilton et al. 2021, arXiv:2110.00641, and Fu et al. 2025, arXiv:2505.24298.
+
+    Raises:
+        ValueError: `cap` is under 1.
+    """
+    if cap < 1.0:
+        raise ValueError(f"cap must be at least 1, found {cap}")
+    log_weight = torch.where(mask, logprobs - sampled_logprobs, 0.0).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+    return log_weight.exp().clamp(max=cap).detach()
+
+
 def kl_per_token(
     logprobs: Float[Tensor, "rows tokens"],
     ref_logprobs: Float[Tensor, "rows tokens"],

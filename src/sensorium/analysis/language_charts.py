@@ -69,12 +69,29 @@ _POLICY = (
         labels={"ratio_deviation": "all steps", "first_ratio_deviation": "first step"},
     ),
     Plan("Log-probabilities", r"policy/logprob_change"),
+    Plan(
+        "Age of the samples",
+        r"staleness/(mean|max)",
+        sentence="Updates between the weights that sampled and those that learnt; 0 when they took turns.",
+        labels={"mean": "mean", "max": "oldest"},
+        quiet_at=0.0,
+    ),
+    Plan("Importance", r"policy/importance"),
     Plan("Policy loss", r"loss/policy"),
     Plan("Gradient norm", r"gradient/norm"),
     Plan("Learning rate", r"lr"),
 )
 _TEXTS = (
-    Plan("Length of prompts", r"tokens/prompt"),
+    Plan(
+        "Length of prompts",
+        r"tokens/((?:first_|last_)?prompt)",
+        sentence=(
+            "Tokens that the model read before an answer. Where history is dropped, the last step of an "
+            "episode reads no more than the first; where it is kept, every step reads all before it."
+        ),
+        labels={"prompt": "all steps", "first_prompt": "first step", "last_prompt": "last step"},
+    ),
+    Plan("Prompts that go on with the same tokens", r"tokens/kept_prefix", is_share=True),
     Plan("Length of answers", r"tokens/answer"),
     Plan("Answers cut off", r"tokens/cut_answers", is_share=True),
     Plan("Steps per episode", r"rollout/episode_length", quiet_at=1.0),

@@ -29,6 +29,8 @@ class LanguageSummary(Config):
     """In the last evaluation, on tasks that were not trained on; None when no task could be judged."""
     success_ci95: tuple[Share, Share] | None
     """95 % Wilson interval of `success_rate`."""
+    first_success_rate: Share | None = None
+    """The same before the first update; None when that was not asked for (`evaluation.at_start`)."""
     episodes: int = Field(ge=0)
     """Evaluation episodes behind `success_rate`; those that failed for a reason beside the agent are left
     out."""

@@ -1,5 +1,6 @@
 """A policy that is a language model: it reads messages and answers with tool calls."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,16 @@ from sensorium.core import Config
 from sensorium.envs.base import Action
 from sensorium.envs.episode import View
 from sensorium.llm.base import ChatModel, Completion
-from sensorium.llm.messages import Message
+from sensorium.llm.messages import Message, text_message
+
+
+class Example(Config):
+    """A question and its answer, shown before the conversation as if they had been said."""
+
+    asked: str
+    """As the user says it."""
+    answered: str
+    """Word for word as the model is to write it, calls of tools included."""
 
 
 class AgentConfig(Config):
@@ -22,6 +32,11 @@ class AgentConfig(Config):
     """Of one answer."""
     tool_choice: Literal["auto", "required", "none"] | None = None
     """None leaves it to the endpoint."""
+    offer_tools: bool = True
+    """Whether the model is told of the tools; without them it answers in words alone."""
+    examples: tuple[Example, ...] = ()
+    """Shown before every conversation, after the system prompt. They are not counted in the budget of the
+    observation."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further settings under the endpoint's own names."""
 
@@ -64,7 +79,7 @@ class Conversation:
     """What an agent remembers of one episode."""
 
     def __init__(self, agent: ChatAgent, tools: Sequence[Mapping[str, Any]]) -> None:
-        self._agent, self._tools = agent, tools
+        self._agent, self._tools = agent, tools if agent.config.offer_tools else ()
         self._messages: tuple[Message, ...] = ()
 
     async def act(self, view: View, *, seed: int | None = None) -> Decision:
@@ -78,7 +93,7 @@ class Conversation:
             ContextLengthError: The conversation does not fit the model.
             ModelError: The model could not be asked.
         """
-        prompt = view.messages if view.replaces else (*self._messages, *view.messages)
+        prompt = self._begun(view.messages) if view.replaces else (*self._messages, *view.messages)
         sampling = self._agent.config.sampling()
         if seed is not None:
             sampling["seed"] = seed
@@ -88,6 +103,14 @@ class Conversation:
         action = Action.from_message(completion.message)
         self._messages = (*prompt, with_ids_of(action, completion.message))
         return Decision(action, prompt, completion)
+
+    def _begun(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """A whole prompt, with the examples between the system prompt and the rest."""
+        rest = tuple(itertools.dropwhile(lambda message: message.role in ("system", "developer"), messages))
+        shown: list[Message] = []
+        for example in self._agent.config.examples:
+            shown += (text_message("user", example.asked), text_message("assistant", example.answered))
+        return (*messages[: len(messages) - len(rest)], *shown, *rest)
 
 
 def with_ids_of(action: Action, message: Message) -> Message:

@@ -81,13 +81,13 @@ def test_a_template_that_knows_tools_is_given_them(knowing: Any) -> None:
 
 def test_tokens_are_those_of_the_text(tokenizer: Any) -> None:
     made = prompts(tokenizer)
-    tokens = made.tokens(CONVERSATION, TOOLS)
+    tokens = made.read(CONVERSATION, TOOLS).tokens
     assert tokenizer.decode(list(tokens)) == made.text(CONVERSATION, TOOLS)
     assert tokens.count(tokenizer.bos_token_id) == 5
 
 
 def test_half_a_surrogate_does_not_break_a_prompt(tokenizer: Any) -> None:
-    assert prompts(tokenizer).tokens([text_message("user", "a\ud800b")], ())
+    assert prompts(tokenizer).read([text_message("user", "a\ud800b")], ()).tokens
 
 
 def test_pictures_are_refused_or_named(tokenizer: Any) -> None:

@@ -10,12 +10,13 @@ from sensorium.llm.local.requests import (
     Generation,
     LocalCompletion,
     ModelClosedError,
+    PictureError,
     QueueFullError,
     Request,
     RequestError,
     Sampling,
 )
-from sensorium.llm.local.tiny import tiny_model
+from sensorium.llm.local.tiny import tiny_model, tiny_seeing_model
 
 __all__ = [
     "Engine",
@@ -26,10 +27,12 @@ __all__ = [
     "LocalCompletion",
     "LocalModelConfig",
     "ModelClosedError",
+    "PictureError",
     "QueueFullError",
     "Request",
     "RequestError",
     "Sampling",
     "SamplingDefaults",
     "tiny_model",
+    "tiny_seeing_model",
 ]

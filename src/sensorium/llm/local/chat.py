@@ -6,21 +6,26 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sensorium.core import ModelError
 from sensorium.llm.base import Usage
 from sensorium.llm.local.answers import Call, read_answer
 from sensorium.llm.local.config import LocalModelConfig
+from sensorium.llm.local.continuation import Rewritten, rewritten
 from sensorium.llm.local.engine import Engine
 from sensorium.llm.local.grammars import answer_grammar, calls_grammar, response_schema
 from sensorium.llm.local.guides import CallGuide, Grammars, JsonGuide
 from sensorium.llm.local.loading import LocalTokenizer, context_length, end_tokens, load_model
 from sensorium.llm.local.prompts import Prompts
+from sensorium.llm.local.python_calls import read_python_calls
 from sensorium.llm.local.requests import Generation, Guide, LocalCompletion, Request, RequestError
 from sensorium.llm.local.sampling_options import Options, read_options
 from sensorium.llm.local.tools import ToolUse, read_choice, read_tools
 from sensorium.llm.messages import Message, TextBlock
+
+if TYPE_CHECKING:
+    from sensorium.llm.local.vision import Vision
 
 
 class LocalChatModel:
@@ -32,17 +37,18 @@ class LocalChatModel:
 
     With ``tool_choice="required"``, a named function, or a ``response_format`` of JSON, decoding is held to
     the schema; with ``"auto"`` from the moment the model opens a call. A limit of tokens then ends the
-    answer early, but leaves it whole.
+    answer early, but leaves it whole. With ``tool_format: python`` nothing is held.
 
     Args:
-        model: A causal language model of transformers. Nobody else may use it while this is open, except
+        model: A causal language model of transformers. Nobody else may change it while this is open, except
             inside ``engine.paused()``.
-        tokenizer: A fast tokenizer with a chat template.
+        tokenizer: A fast tokenizer with a chat template; of a model that is to see, its processor.
         config: Settings; ``device`` and ``dtype`` are those that the model has.
 
     Raises:
         ConfigError: The model keeps another state than keys and values, the tokenizer has no chat template,
-            or neither says what ends an answer or how long the context is.
+            neither says what ends an answer or how long the context is, or the model takes pictures in a way
+            that the engine does not know.
 
     Example:
         >>> async with LocalChatModel.from_config(LocalModelConfig(), find_model) as model:  # doctest: +SKIP
@@ -52,9 +58,11 @@ class LocalChatModel:
     def __init__(self, model: Any, tokenizer: Any, config: LocalModelConfig) -> None:
         self.config = config
         self.model = config.name or Path(config.model).name
+        processor, tokenizer = tokenizer, getattr(tokenizer, "tokenizer", tokenizer)
+        self.vision = None if processor is tokenizer else _vision(model, processor, self.model)
         width = int(model.config.get_text_config().vocab_size)
         self.tokenizer = LocalTokenizer(tokenizer, end_tokens(model, tokenizer), max(width, len(tokenizer)))
-        self._prompts = Prompts(tokenizer, config)
+        self._prompts = Prompts(processor, config, self.vision)
         self._grammars: Grammars | None = None
         self._lock = threading.Lock()
         longest = config.engine.context_tokens or context_length(model, tokenizer)
@@ -101,7 +109,19 @@ class LocalChatModel:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> tuple[int, ...]:
         """Token ids of a conversation exactly as `complete` sends it to the model."""
-        return self._prompts.tokens(messages, read_tools(tools))
+        return self._prompts.read(messages, read_tools(tools)).tokens
+
+    def rewritten_message(self, *, with_tools: bool) -> Rewritten | None:
+        """The first message that the chat template writes anew once a conversation goes on; None: none.
+
+        Args:
+            with_tools: Whether there are tools.
+
+        Raises:
+            RequestError: The template refuses an ordinary conversation.
+        """
+        tools = read_tools([{"name": "probe"}] if with_tools else None)
+        return rewritten(lambda messages: self._prompts.text(messages, tools), with_tools=with_tools)
 
     def complete_sync(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None, **sampling: Any
@@ -134,17 +154,26 @@ class LocalChatModel:
     ) -> tuple[Request, ToolUse]:
         options = read_options(sampling, self.config.sampling)
         use = read_choice(options.tool_choice, read_tools(tools))
-        prompt = self._prompts.tokens(messages, use.shown)
+        prompt, pictures = self._prompts.read(messages, use.shown)
         guide = self._guide(options, use)
         said: tuple[int, ...] = ()
         if isinstance(guide, JsonGuide) and not options.sampling.logprobs:
             room = self.context_tokens - len(prompt)
             said = guide.begin(min(room, options.sampling.max_tokens or room) - 1)
-        return Request(prompt=prompt, sampling=options.sampling, guide=guide, said=said), use
+        request = Request(prompt=prompt, pictures=pictures, sampling=options.sampling, guide=guide, said=said)
+        return request, use
 
     def _guide(self, options: Options, use: ToolUse) -> Guide | None:
         schema = response_schema(options.response_format)
         if schema is None and not use.callable:
+            return None
+        is_python = self.config.tool_format == "python"
+        if is_python and use.is_required:
+            raise RequestError(
+                "With tool_format: python an answer cannot be held to a call. Leave tool_choice out, or "
+                "choose another tool_format."
+            )
+        if is_python and schema is None:
             return None
         grammars = self._vocabulary()
         if use.is_required:
@@ -155,7 +184,7 @@ class LocalChatModel:
                     "The local model cannot combine response_format with tools that may be called. Ask for "
                     "one of them (tool_choice='none' shows the tools without calling them)."
                 )
-            return JsonGuide(grammars, grammars.matcher(answer_grammar(schema, lenient=False)))
+            return JsonGuide(grammars, grammars.matcher(answer_grammar(schema)))
         return CallGuide(grammars, self._calls(grammars, use, options, is_open=True))
 
     def _calls(self, grammars: Grammars, use: ToolUse, options: Options, *, is_open: bool) -> Any:
@@ -180,7 +209,10 @@ class LocalChatModel:
 
     def _completion(self, request: Request, use: ToolUse, generation: Generation) -> LocalCompletion:
         text, calls = generation.text, list[Call]()
-        if use.callable:
+        if use.callable and self.config.tool_format == "python":
+            calls = read_python_calls(text, use.callable) or []
+            text = "" if calls else text
+        elif use.callable:
             text, calls = read_answer(text, {tool.name for tool in use.callable})
         if use.is_required and not calls and generation.finish_reason != "length":
             raise ModelError(f"The model was to call a tool, but its answer is no call: {text[:200]!r}.")
@@ -209,6 +241,12 @@ class LocalChatModel:
         )
 
 
+def _vision(model: Any, processor: Any, name: str) -> "Vision":
+    from sensorium.llm.local.vision import Vision
+
+    return Vision(model, processor, name)
+
+
 def _details(request: Request, generation: Generation) -> dict[str, Any]:
     """What is told on request only."""
     sampling = request.sampling
@@ -219,6 +257,7 @@ def _details(request: Request, generation: Generation) -> dict[str, Any]:
         details["token_ids"] = tuple(generation.token_ids)
     if sampling.logprobs:
         details["logprobs"] = tuple(generation.logprobs)
+        details["tempered_logprobs"] = tuple(generation.tempered_logprobs)
         details["sampled_logprobs"] = tuple(generation.sampled_logprobs)
     if sampling.top_logprobs:
         details["top_logprobs"] = tuple(tuple(best) for best in generation.top_logprobs)

@@ -50,9 +50,13 @@ class LocalModelConfig(Config):
     """``auto``: float32 on a CPU, bfloat16 on a GPU."""
     engine: EngineConfig = EngineConfig()
     sampling: SamplingDefaults = SamplingDefaults()
+    pictures: bool | None = None
+    """Whether the model is shown pictures; None: where it is of a kind that sees. False has such a model read
+    text alone."""
     media: Literal["refuse", "name"] = "refuse"
-    """What is done with pictures and sounds, which the model cannot take: an error, or a line that names
-    them."""
-    tool_format: Literal["auto", "template", "system"] = "auto"
+    """What is done with what the model cannot take (sounds; pictures, where it is shown none): an error, or a
+    line that names it."""
+    tool_format: Literal["auto", "template", "system", "python"] = "auto"
     """Who tells the model of its tools: its chat template, or a system message of ours with answers in
-    ``<tool_call>`` marks; ``auto``: the template where it knows tools and those marks."""
+    ``<tool_call>`` marks; ``auto``: the template where it knows tools and those marks. ``python``: a system
+    message of signatures, answers are calls as in Python; short, and never held to the tools' schemas."""

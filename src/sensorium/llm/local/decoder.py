@@ -1,7 +1,7 @@
 """Continuous batching: requests are read, decode together, and leave when they are done."""
 
 import inspect
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +17,14 @@ from sensorium.llm.local.draw import choose
 from sensorium.llm.local.jobs import Job, Vocabulary, log_probabilities
 from sensorium.llm.local.key_values import KeyValueRows
 from sensorium.llm.local.prefixes import MIN_TOKENS, PrefixStore
-from sensorium.llm.local.requests import common_prefix
+from sensorium.llm.local.requests import Picture, common_prefix
+from sensorium.llm.local.vision import picture_rows, with_pictures
 
 _MB = 1e6
+_KEPT_ENDS = 64
+"""Prompts after whose end the logits are kept."""
+_KEPT_PICTURES = 32
+"""Pictures whose rows are kept until the weights change."""
 
 
 class Decoder:
@@ -49,6 +54,8 @@ class Decoder:
         self._takes_positions = "position_ids" in parameters
         self._takes_logits_to_keep = "logits_to_keep" in parameters
         self._prefixes = PrefixStore(config.prefix_cache_mb * _MB)
+        self._ends: OrderedDict[bytes, Float[Tensor, "1 vocabulary"]] = OrderedDict()
+        self._seen: OrderedDict[str, Float[Tensor, "rows width"]] = OrderedDict()
         self._reading: deque[Job] = deque()
         self._running: list[Job] = []
         self._rows: KeyValueRows | None = None
@@ -76,10 +83,12 @@ class Decoder:
         job.generation.weights_version = self.weights_version
         self._reading.append(job)
 
-    def weights_changed(self) -> None:
+    def weights_changed(self, version: int | None = None) -> None:
         """Forget what was computed with earlier weights; no request may be under way."""
-        self.weights_version += 1
+        self.weights_version = self.weights_version + 1 if version is None else version
         self._prefixes.clear()
+        self._ends.clear()
+        self._seen.clear()
 
     def step(self) -> list[Job]:
         """Read a piece of waiting prompts and sample one token of every running request.
@@ -122,13 +131,10 @@ class Decoder:
             try:
                 if job.own is None:
                     job.own = self._begin(job)
-                piece = job.reads[job.num_read : job.num_read + budget]
-                logits = self._forward(job.own, [piece])
-                budget -= len(piece)
-                job.num_read += len(piece)
+                budget -= self._read_on(job, job.own, budget)
                 if job.num_read < len(job.reads):
                     return
-                self._choose([job], logits)
+                self._choose([job], self._ends[job.identity.tobytes()])
                 self._reading.popleft()
                 if job.is_done:
                     self._remember(job, job.own, 0)
@@ -142,22 +148,64 @@ class Decoder:
                 job.own = None
                 done.append(job)
 
+    def _read_on(self, job: Job, own: KeyValueRows, most: int) -> int:
+        """Read at most so many tokens of a prompt; returns how many there were.
+
+        The logits after a whole prompt are kept: further samples of it begin without reading anything.
+        """
+        begin, end = job.num_read, min(job.num_read + most, len(job.reads))
+        key = job.identity.tobytes()
+        if begin < end:
+            rows = job.embeddings
+            logits = self._forward(
+                own, [job.reads[begin:end]], None if rows is None else rows[None, begin:end]
+            )
+            job.num_read = end
+            if end == len(job.reads):
+                self._ends[key] = logits
+        if key in self._ends:
+            self._ends.move_to_end(key)
+        while len(self._ends) > _KEPT_ENDS:
+            self._ends.popitem(last=False)
+        return end - begin
+
     def _begin(self, job: Job) -> KeyValueRows:
         """A cache with as much of the prompt as is known from other conversations."""
-        prompt = np.asarray(job.reads, dtype=np.int64)
+        if job.request.pictures:
+            self._look(job)
+        prompt = job.identity
         rows = KeyValueRows(self._num_layers, len(prompt))
         if self._config.prefix_cache_mb == 0:
             return rows
+        # Where the logits after the prompt are not known, its last token is read in any case.
+        most = len(prompt) - (prompt.tobytes() not in self._ends)
         shared, layers = self._prefixes.find(prompt)
         for row, other in enumerate(self._running):
             common = common_prefix(other.fed, prompt)
             if self._rows is not None and common >= MIN_TOKENS and common > shared:
-                shared, layers = common, self._rows.copy(row, min(common, len(prompt) - 1))
-        shared = min(shared, len(prompt) - 1)  # the last token is read in any case: its logits are needed
+                shared, layers = common, self._rows.copy(row, min(common, most))
+        shared = min(shared, most)
         if layers is not None and shared > 0:
             rows.load(layers, shared)
             job.num_read = job.generation.reused_tokens = shared
         return rows
+
+    def _look(self, job: Job) -> None:
+        """Put pictures into their places in the prompt."""
+        rows = [self._rows_of(picture) for picture in job.request.pictures]
+        ids = torch.tensor([job.reads], device=self.model.device)
+        is_prompt = (torch.arange(len(job.reads), device=ids.device) < len(job.request.prompt))[None]
+        job.embeddings = with_pictures(self.model, ids, is_prompt, [torch.cat(rows)])[0]
+        places = np.nonzero(job.identity[: len(job.request.prompt)] == self.model.config.image_token_id)[0]
+        own = [-1 - int(picture.digest[:15], 16) for picture in job.request.pictures]
+        job.identity[places] = np.repeat(own, [len(one) for one in rows])
+
+    def _rows_of(self, picture: Picture) -> Float[Tensor, "rows width"]:
+        if picture.digest not in self._seen:
+            self._seen[picture.digest] = picture_rows(self.model, picture)
+            if len(self._seen) > _KEPT_PICTURES:
+                self._seen.popitem(last=False)
+        return self._seen[picture.digest]
 
     def _join(self, job: Job) -> None:
         """Let a request whose prompt is read decode with the others."""
@@ -167,7 +215,7 @@ class Decoder:
             self._rows = job.own
         else:
             self._rows.join(job.own)
-        job.own = None
+        job.own = job.embeddings = None
         self._running.append(job)
 
     def _leave(self, job: Job) -> None:
@@ -238,23 +286,29 @@ class Decoder:
             guide = job.request.guide
             taken = token if guide is None else guide.accept(token, job.remaining - 1)
             if job.request.sampling.logprobs:
-                log_probabilities(job, taken, torch.log_softmax(own, dim=-1), drawn, taken != token)
+                log_probabilities(job, taken, own, drawn, taken != token)
             job.take(taken, self._vocabulary)
         except Exception as error:
             job.fail(_classified(error, "choosing a token"))
 
     def _forward(
-        self, rows: KeyValueRows, tokens: Sequence[Sequence[int]]
+        self,
+        rows: KeyValueRows,
+        tokens: Sequence[Sequence[int]],
+        embeddings: Float[Tensor, "jobs tokens width"] | None = None,
     ) -> Float[Tensor, "jobs vocabulary"]:
-        """Read new tokens of every row; returns the logits after the last, float32."""
+        """Read new tokens of every row, or their embeddings; returns the logits after the last, float32."""
         num_tokens, device = len(tokens[0]), self.model.device
         rows.reserve(num_tokens)
         inputs: dict[str, Any] = {
-            "input_ids": torch.tensor([list(row) for row in tokens], device=device),
             "attention_mask": rows.mask(num_tokens, device),
             self._cache_name: rows.cache,
             "use_cache": True,
         }
+        if embeddings is None:
+            inputs["input_ids"] = torch.tensor([list(row) for row in tokens], device=device)
+        else:
+            inputs["inputs_embeds"] = embeddings
         if self._takes_positions:
             first = torch.tensor(rows.lengths, device=device)[:, None]
             inputs["position_ids"] = first + torch.arange(num_tokens, device=device)

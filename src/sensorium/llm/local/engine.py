@@ -37,8 +37,8 @@ class Engine:
     """Serves requests with a model, many at a time; may be called from any thread and event loop.
 
     Args:
-        model: A causal language model of transformers. While the engine is open nobody else may use or change
-            it, except inside `paused`.
+        model: A causal language model of transformers. While the engine is open nobody else may change it,
+            except inside `paused`.
         vocabulary: Its tokenizer.
         config: Sizes and limits.
         context_tokens: Longest prompt and answer together.
@@ -78,7 +78,7 @@ class Engine:
 
     @property
     def weights_version(self) -> int:
-        """How often the weights were changed."""
+        """How often the weights were changed, or what `paused` was told last."""
         return self._decoder.weights_version
 
     @property
@@ -131,11 +131,15 @@ class Engine:
         return future
 
     @contextmanager
-    def paused(self) -> Iterator[Any]:
+    def paused(self, *, version: int | None = None) -> Iterator[Any]:
         """Hold the engine while the weights change: ``with engine.paused() as model: ...``.
 
         Requests under way are finished first; others wait. Afterwards `weights_version` has grown and nothing
-        that was computed with the old weights is used any more. Every completion says its version.
+        that was computed with the old weights is used any more. Every completion says its version. While the
+        engine is not paused others may read the weights, but not change them.
+
+        Args:
+            version: Of the weights afterwards; by default one more than before.
 
         Raises:
             ModelClosedError: The engine was closed.
@@ -154,7 +158,7 @@ class Engine:
                 yield self._decoder.model
             finally:
                 with self._changed:
-                    self._decoder.weights_changed()
+                    self._decoder.weights_changed(version)
                     self._is_paused = False
                     self._changed.notify_all()
 

@@ -44,9 +44,9 @@ def calls_grammar(tools: Sequence[Tool], *, is_open: bool, is_parallel: bool, le
     return "\n".join(lines) + "\n"
 
 
-def answer_grammar(schema: Mapping[str, Any], *, lenient: bool) -> str:
-    """Grammar of an answer that is a JSON value of a schema."""
-    return f"start: %json {_schema(schema, lenient)}\n"
+def answer_grammar(schema: Mapping[str, Any]) -> str:
+    """Grammar of an answer that is a JSON value of a schema; what cannot be enforced of it is an error."""
+    return f"start: %json {_schema(schema, lenient=False)}\n"
 
 
 def response_schema(response_format: Any) -> Mapping[str, Any] | None:

@@ -46,6 +46,10 @@ class Job:
     rng: np.random.Generator = field(init=False)
     reads: tuple[int, ...] = field(init=False)
     """Tokens that are read before the first is sampled: the prompt, and what is said in any case."""
+    identity: NDArray[np.int64] = field(init=False)
+    """As `reads`, but negative where pictures stand: equal only where the same is read."""
+    embeddings: Any = None
+    """Of `reads`, (tokens, width), where pictures are among them."""
     num_read: int = 0
     """How many of them have their keys and values."""
     own: "KeyValueRows | None" = None
@@ -55,6 +59,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self.reads = self.request.prompt + self.request.said
+        self.identity = np.asarray(self.reads, dtype=np.int64)
         self.generation.token_ids += self.request.said
         seed = self.request.sampling.seed
         self.generation.seed = secrets.randbelow(_SEEDS) if seed is None else seed
@@ -69,8 +74,9 @@ class Job:
     def fed(self) -> NDArray[np.int64]:
         """Tokens whose keys and values are there: prompt and answer, but for the last token sampled."""
         if len(self.generation.token_ids) == len(self.request.said):
-            return np.asarray(self.reads[: self.num_read], dtype=np.int64)
-        return np.asarray([*self.request.prompt, *self.generation.token_ids[:-1]], dtype=np.int64)
+            return self.identity[: self.num_read]
+        prompt = self.identity[: len(self.request.prompt)]
+        return np.concatenate((prompt, np.asarray(self.generation.token_ids[:-1], dtype=np.int64)))
 
     def choice(self) -> "Choice":
         """How the next token is chosen; draws the next random number unless there is nothing to choose.
@@ -133,13 +139,16 @@ def log_probabilities(job: Job, token: int, own: Any, drawn: Any, was_forced: bo
     Args:
         job: Whose.
         token: Which was taken.
-        own: Log-probabilities of the model, (vocabulary,).
-        drawn: Those that were drawn from, (vocabulary,).
+        own: Logits of the model, (vocabulary,).
+        drawn: Log-probabilities that were drawn from, (vocabulary,).
         was_forced: Whether another token had been drawn, but this one was the only one left.
     """
-    generation = job.generation
-    generation.logprobs.append(float(own[token]))
+    generation, temperature = job.generation, job.request.sampling.temperature
+    plain = own.log_softmax(-1)
+    tempered = plain if temperature in (0.0, 1.0) else (own / temperature).log_softmax(-1)
+    generation.logprobs.append(float(plain[token]))
+    generation.tempered_logprobs.append(float(tempered[token]))
     generation.sampled_logprobs.append(0.0 if was_forced else float(drawn[token]))
     if top := job.request.sampling.top_logprobs:
-        best = own.topk(min(top, own.shape[-1]))
+        best = plain.topk(min(top, plain.shape[-1]))
         generation.top_logprobs.append(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

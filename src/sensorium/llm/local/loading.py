@@ -40,15 +40,9 @@ class LocalTokenizer:
         )
         return text
 
-    def pieces(self, tokens: list[int]) -> list[bytes]:
-        """What each token stands for by itself, as bytes: a character may be spread over several."""
-        backend = self.tokenizer.backend_tokenizer
-        special = set(self.tokenizer.all_special_ids)
-        return [_piece(backend, token, token in special) for token in tokens]
-
 
 def load_model(config: LocalModelConfig, find: Callable[[str], Path | str] | None = None) -> tuple[Any, Any]:
-    """Load a causal language model and its tokenizer.
+    """Load a causal language model and its tokenizer, or a model that sees and its processor.
 
     Args:
         config: Which, and onto which device.
@@ -56,12 +50,13 @@ def load_model(config: LocalModelConfig, find: Callable[[str], Path | str] | Non
             models are folders and hub names.
 
     Returns:
-        Model in evaluation mode, tokenizer.
+        Model in evaluation mode, and its tokenizer; the processor, which has one, where `config.pictures`
+        asks for pictures or leaves it to the kind of the model.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
-        ConfigError: There is no such model or device, or it is not a causal language model with a fast
-            tokenizer.
+        ConfigError: There is no such model or device, it is not a causal language model with a fast
+            tokenizer, or its processor needs what is not installed.
     """
     torch = require("torch", extra="rl", purpose="a language model in this process")
     transformers = require("transformers", extra="language", purpose="a language model in this process")
@@ -69,17 +64,40 @@ def load_model(config: LocalModelConfig, find: Callable[[str], Path | str] | Non
     device = config.device or ("cuda" if torch.cuda.is_available() else "cpu")
     loading = boundary(ConfigError, f"Cannot load the language model {config.model!r} ({where})")
     with loading, without_progress_bars(transformers):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(where)
-        model = transformers.AutoModelForCausalLM.from_pretrained(where, dtype=_dtype(torch, config, device))
-    if not tokenizer.is_fast:
+        kind = type(transformers.AutoConfig.from_pretrained(where))
+        can_see = kind in transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        if config.pictures and not can_see:
+            raise ConfigError(f"The model {config.model!r} takes no pictures. Leave pictures out.")
+        sees = can_see and config.pictures is not False
+        reader = _processor(transformers, where) if sees else _tokenizer(transformers, where)
+        load = transformers.AutoModelForImageTextToText
+        if not can_see or (not sees and kind in transformers.MODEL_FOR_CAUSAL_LM_MAPPING):
+            load = transformers.AutoModelForCausalLM
+        model = load.from_pretrained(where, dtype=_dtype(torch, config, device))
+    if not getattr(reader, "tokenizer", reader).is_fast:
         raise ConfigError(f"The tokenizer of {config.model!r} has no tokenizer.json, which the engine needs.")
     with boundary(ConfigError, f"Cannot use the device {device!r}"):
-        return model.to(device).eval(), tokenizer
+        return model.to(device).eval(), reader
+
+
+def _tokenizer(transformers: Any, where: str) -> Any:
+    return transformers.AutoTokenizer.from_pretrained(where)
+
+
+def _processor(transformers: Any, where: str) -> Any:
+    try:
+        return transformers.AutoProcessor.from_pretrained(where)
+    except ImportError as error:  # many processors, also of pictures alone, are written for torchvision
+        raise ConfigError(
+            f"The processor of {where} needs a package that is not installed: {error} Install it (for "
+            "torchvision: the build that belongs to your torch), or set pictures: false."
+        ) from error
 
 
 def end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     """Tokens that end an answer: those of generation config, config and tokenizer."""
-    named = [getattr(model.generation_config, "eos_token_id", None), model.config.eos_token_id]
+    configs = (model.generation_config, model.config, model.config.get_text_config())
+    named = [getattr(config, "eos_token_id", None) for config in configs]
     named.append(tokenizer.eos_token_id)
     found: set[int] = set()
     for value in named:
@@ -113,24 +131,3 @@ def _dtype(torch: Any, config: LocalModelConfig, device: str) -> Any:
     if device == "cpu":
         return torch.float32
     return torch.bfloat16 if not device.startswith("mps") else torch.float16
-
-
-def _piece(backend: Any, token: int, is_special: bool) -> bytes:
-    """Bytes of a token: of byte-level vocabularies by their alphabet, of others by their decoder."""
-    name: str | None = backend.id_to_token(token)
-    if name is None or is_special:
-        return (name or "").encode()
-    if name.startswith("<0x") and name.endswith(">") and len(name) == 6:
-        return bytes([int(name[3:5], 16)])
-    table = _byte_alphabet()
-    if all(character in table for character in name) and "ByteLevel" in type(backend.decoder).__name__:
-        return bytes(table[character] for character in name)
-    return name.replace("\u2581", " ").encode()
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """Character -> byte in byte-level vocabularies (Radford et al. 2019): unprintable ones are moved up."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in set(printable)]
-    table = {chr(byte): byte for byte in printable}
-    return table | {chr(256 + place): byte for place, byte in enumerate(others)}

@@ -1,8 +1,8 @@
 """A request to the engine and what comes of it; nothing here needs torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,21 @@ class ModelClosedError(ModelError):
 
 class RequestError(ModelError):
     """A request cannot be met as it is: a setting of sampling, a schema or a tool does not fit."""
+
+
+class PictureError(RequestError):
+    """A picture cannot be read, or pictures and their places in a prompt do not match."""
+
+
+class Picture(NamedTuple):
+    """A picture, ready for a model that sees."""
+
+    digest: str
+    """Hash of its content."""
+    image: Any
+    """As PIL reads it."""
+    inputs: Mapping[str, Any]
+    """Name -> tensor: what the model takes of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +99,8 @@ class Request:
     sampling: Sampling = Sampling()
     guide: Guide | None = None
     """At its beginning, or after `said`."""
+    pictures: tuple[Picture, ...] = ()
+    """That the placeholders in the prompt stand for, in their order."""
     said: tuple[int, ...] = ()
     """Tokens that the answer begins with in any case: they are read with the prompt, but count as the
     answer's. They have no log-probabilities."""
@@ -101,6 +118,7 @@ class Generation:
     """``stop`` or ``length``."""
     logprobs: list[float] = field(default_factory=list)
     """Of the model's own distribution, see `LocalCompletion`."""
+    tempered_logprobs: list[float] = field(default_factory=list)
     sampled_logprobs: list[float] = field(default_factory=list)
     top_logprobs: list[list[tuple[int, float]]] = field(default_factory=list)
     seed: int = 0
@@ -113,23 +131,15 @@ class LocalCompletion(Completion):
     """An answer of a model in this process.
 
     ``logprobs`` are those of the model's own distribution: log-softmax of its logits, at temperature 1,
-    without truncation and constraints, as a plain forward pass over the same tokens gives them.
+    without truncation and constraints, as a plain forward pass over the same tokens gives them. Tokens are
+    told when ``return_token_ids`` was asked for, those of the answer also with ``logprobs``;
+    `weights_version` is the engine's.
     """
 
-    prompt_token_ids: tuple[int, ...] | None = None
-    """When ``return_token_ids`` was asked for."""
-    token_ids: tuple[int, ...] | None = None
-    """Tokens of the answer exactly as sampled, a mark of the end included; when ``return_token_ids`` or
-    ``logprobs`` was asked for. As many as `logprobs`."""
-    sampled_logprobs: tuple[float, ...] | None = None
-    """As `logprobs`, but of the distribution that the tokens were drawn from: after temperature, top_k, top_p
-    and constraints; 0 where there was no choice."""
     top_logprobs: tuple[tuple[tuple[int, float], ...], ...] | None = None
     """For each token of the answer the likeliest (token id, logprob), likeliest first."""
     seed: int = 0
     """Which the tokens were drawn with: the one asked for, or a random one."""
-    weights_version: int = 0
-    """How often the weights had been changed when this was answered."""
     reused_tokens: int = 0
     """Tokens of the prompt that had not to be read again."""
 

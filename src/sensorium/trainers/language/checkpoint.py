@@ -3,11 +3,11 @@
 checkpoints/{update}/
 model.safetensors      what is trained: adapters, or all weights
 optimizer.safetensors  moments of Adam, by parameter name
-state.json             counters, the round under way, sha256 of every file
+state.json             counters, the round under way, rounds that wait, sha256 of every file
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +16,13 @@ from safetensors.torch import save
 
 from sensorium.core import CheckpointError
 from sensorium.core.files import atomic_directory
+from sensorium.rollouts.trajectory import Trajectory
+from sensorium.trainers.language.collect import Collected
 from sensorium.trainers.language.learner import Learner, Rows
 from sensorium.trainers.language.samples import Sample
 from sensorium.trainers.tensor_files import load_moments, moments, no_space, read_tensors, saveable, sha256
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout above."""
 
 
@@ -36,7 +38,23 @@ class Pending(NamedTuple):
     """Name of a metric of learning -> its value in each step taken."""
 
 
-def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending: Pending | None) -> None:
+class SavedRun(NamedTuple):
+    """What a checkpoint holds beside weights and moments."""
+
+    counters: dict[str, Any]
+    pending: Pending | None
+    """The round under way."""
+    waiting: list[Collected]
+    """Rounds after it that are collected already, in order."""
+
+
+def save_run(
+    path: Path,
+    learner: Learner,
+    counters: Mapping[str, Any],
+    pending: Pending | None,
+    waiting: Sequence[Collected] = (),
+) -> None:
     """Write a checkpoint, completely or not at all.
 
     Args:
@@ -44,6 +62,7 @@ def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending:
         learner: Weights and optimiser.
         counters: Whatever else the loop needs to go on; JSON-friendly.
         pending: The round under way.
+        waiting: Rounds after it that are collected already.
 
     Raises:
         CheckpointError: The disk is full or the folder cannot be written.
@@ -57,6 +76,7 @@ def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending:
         "num_steps": learner.num_steps,
         "counters": dict(counters),
         "pending": None if pending is None else _pending_json(pending),
+        "waiting": [_collected_json(one) for one in waiting],
         "sha256": {name: sha256(content) for name, content in files.items()},
     }
     try:
@@ -68,8 +88,8 @@ def save_run(path: Path, learner: Learner, counters: Mapping[str, Any], pending:
         raise no_space(path, error) from error
 
 
-def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | None]:
-    """Put a checkpoint's weights and moments into `learner`; returns counters and the round under way.
+def load_run(path: Path, learner: Learner) -> SavedRun:
+    """Put a checkpoint's weights and moments into `learner`; returns what else it holds.
 
     Raises:
         CheckpointError: A file is missing, corrupt, or of another model.
@@ -84,7 +104,7 @@ def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | No
             read_tensors(path, name, state) for name in ("model.safetensors", "optimizer.safetensors")
         )
         pending = None if state["pending"] is None else _pending(state["pending"])
-        counters: dict[str, Any] = state["counters"]
+        saved = SavedRun(state["counters"], pending, [_collected(one) for one in state["waiting"]])
         num_steps = int(state["num_steps"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}.") from error
@@ -99,7 +119,7 @@ def load_run(path: Path, learner: Learner) -> tuple[dict[str, Any], Pending | No
             own[name].copy_(tensor)
     load_moments(own, learner.optimizer, of_adam)
     learner.num_steps = num_steps
-    return counters, pending
+    return saved
 
 
 def _pending_json(pending: Pending) -> dict[str, Any]:
@@ -108,6 +128,7 @@ def _pending_json(pending: Pending) -> dict[str, Any]:
         "samples": [sample._asdict() for sample in rows.samples],
         "advantages": rows.advantages.tolist(),
         "groups": rows.groups.tolist(),
+        "pictures": dict(rows.pictures),
         "position": pending.position,
         "metrics": pending.metrics,
         "told": pending.told,
@@ -116,7 +137,12 @@ def _pending_json(pending: Pending) -> dict[str, Any]:
 
 def _pending(found: Mapping[str, Any]) -> Pending:
     samples = [_sample(one) for one in found["samples"]]
-    rows = Rows(samples, torch.tensor(found["advantages"]), torch.tensor(found["groups"], dtype=torch.long))
+    rows = Rows(
+        samples,
+        torch.tensor(found["advantages"]),
+        torch.tensor(found["groups"], dtype=torch.long),
+        found["pictures"],
+    )
     return Pending(rows, int(found["position"]), found["metrics"], found["told"])
 
 
@@ -125,3 +151,13 @@ def _sample(found: Mapping[str, Any]) -> Sample:
         name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
     }
     return Sample(**values)
+
+
+def _collected_json(collected: Collected) -> dict[str, Any]:
+    plain = [trajectory.model_dump(mode="json") for trajectory in collected.trajectories]
+    return collected._asdict() | {"trajectories": plain}
+
+
+def _collected(found: Mapping[str, Any]) -> Collected:
+    read = [Trajectory.model_validate(trajectory) for trajectory in found["trajectories"]]
+    return Collected(**{**found, "trajectories": read})

@@ -32,6 +32,8 @@ class Collected(NamedTuple):
     num_rounds: int
     num_left_out: int
     """Groups that were all alike and were replaced."""
+    cursor: int
+    """Where the sampler of tasks stood afterwards."""
 
 
 class Collector:
@@ -61,7 +63,7 @@ class Collector:
             raise TrainingError(f"{self.definition.name} has no tasks in the split {split!r}.")
         return tasks
 
-    def collect(self, sampler: "TaskSampler", update: int) -> Collected:
+    async def collect(self, sampler: "TaskSampler", update: int) -> Collected:
         """Play groups for one update; groups without signal are replaced as `dynamic_sampling` says.
 
         Args:
@@ -79,7 +81,7 @@ class Collector:
         limits = algo.dynamic_sampling
         missing = wanted
         while missing and rounds < (limits.max_rounds if limits else 1):
-            played, reasons = asyncio.run(self._groups(sampler.take(missing), update, rounds))
+            played, reasons = await self._groups(sampler.take(missing), update, rounds)
             failed, rounds = failed + len(reasons), rounds + 1
             if not played:
                 raise TrainingError(
@@ -100,7 +102,7 @@ class Collector:
                     )
                 case "skip":
                     kept = []
-        return Collected(kept, outcomes, failed, rounds, left_out)
+        return Collected(kept, outcomes, failed, rounds, left_out, sampler.cursor)
 
     async def play(self, task: Task, *, seed: int, temperature: float) -> Trajectory:
         """One episode."""
@@ -108,8 +110,10 @@ class Collector:
         settings = AgentConfig(
             temperature=temperature,
             max_tokens=asked.max_tokens,
-            tool_choice=None if asked.offer_tools else "none",
-            extra={"logprobs": True, "return_token_ids": True, "top_p": 1.0, "top_k": 0},
+            offer_tools=asked.offer_tools,
+            examples=self.config.examples,
+            extra={"logprobs": True, "return_token_ids": True, "top_p": 1.0, "top_k": 0}
+            | ({} if asked.response_format is None else {"response_format": asked.response_format}),
         )
         env = self.definition.make(self.settings)
         session = EnvSession(env, self.pipeline, self.config.episode, system=self._system)

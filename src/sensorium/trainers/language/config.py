@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from sensorium.core import Config
 from sensorium.llm.local.config import LocalModelConfig
+from sensorium.policies.chat_agent import Example
 from sensorium.representations.config import PipelineConfig
 from sensorium.rollouts.config import EpisodeConfig
 
@@ -112,8 +113,17 @@ class GRPOConfig(Config):
     """Discount per step of the returns."""
     step_weight: float = Field(default=1.0, ge=0)
     """Weight of the step's advantage in ``gigpo``."""
-    estimator: Literal["grpo", "dr_grpo", "rloo"] = "grpo"
-    """See `algorithms.group_advantages`; steps are scaled by their deviation only with ``grpo``."""
+    estimator: Literal["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline"] = "grpo"
+    """See `algorithms.group_advantages`; steps are scaled by their deviation only with ``grpo``.
+    ``reinforce_pp_baseline`` is ``dr_grpo``, then brought to zero mean and unit deviation over all tokens of
+    the round."""
+    max_staleness: int = Field(default=0, ge=0)
+    """Updates that the weights which sampled may be older than those that learn. 0: collect, then learn; n:
+    the rounds of the next n updates are collected meanwhile."""
+    importance_cap: float | None = Field(default=None, ge=1)
+    """Weigh each token by how much likelier it is at the start of the update than when it was sampled, at
+    most by this; clipping is then around the policy at the start. null: no weights; what was recorded while
+    sampling is what is clipped around where samples may be stale."""
     clip_ratio_low: float = Field(default=0.2, gt=0, lt=1)
     """The probability ratio is clipped below at 1 less this."""
     clip_ratio_high: float = Field(default=0.2, gt=0)
@@ -159,8 +169,16 @@ class AgentSettings(Config):
     """Logits are divided by it, in acting and in learning."""
     max_tokens: int = Field(default=64, ge=1)
     """Of one answer."""
+    rewritten_history: Literal["refuse", "allow"] = "refuse"
+    """With a conversation that goes on (``drop_full_history: false``): what to do with a chat template that
+    writes earlier messages anew, e.g. without their thoughts. ``allow`` trains each step on exactly what was
+    read and sampled then, but the model reads another text than it wrote."""
     offer_tools: bool = True
     """Whether tools are described by the model's template; false: the environment's own words must do."""
+    response_format: dict[str, Any] | None = None
+    """As in the chat-completions API: the JSON schema that answers are held to, e.g. ``{type: json_schema,
+    json_schema: {name: action, schema: {enum: [left, right]}}}``; null: any text. What it leaves no choice
+    about is not learnt from. Not with tools that may be called."""
 
 
 class LanguageEvalConfig(Config):
@@ -168,6 +186,8 @@ class LanguageEvalConfig(Config):
 
     every: int = Field(default=20, ge=0)
     """Updates between two evaluations; 0: only at the end."""
+    at_start: bool = False
+    """Judge the model also before the first update."""
     tasks: int = Field(default=32, ge=1)
     """Of split `split`, once each."""
     split: str = "test"
@@ -188,6 +208,8 @@ class LanguageRunConfig(Config):
     episode: EpisodeConfig = EpisodeConfig()
     system: str | None = None
     """System prompt; null: the environment's."""
+    examples: tuple[Example, ...] = ()
+    """Questions with answers, shown after the system prompt as if they had been said."""
     split: str = "train"
     """Of the tasks."""
     num_tasks: int = Field(default=256, ge=1)
@@ -207,9 +229,9 @@ class LanguageRunConfig(Config):
     unnamed: ClassVar[frozenset[str]] = frozenset({"seed"})
 
     def outdated(self, changes: Mapping[str, Any]) -> frozenset[str]:
-        """Settings of an environment mean nothing to another one."""
+        """Settings and examples of an environment mean nothing to another one."""
         is_other = changes.get("env", self.env) != self.env
-        return frozenset({"env_settings"}) if is_other else super().outdated(changes)
+        return frozenset({"env_settings", "examples"}) if is_other else super().outdated(changes)
 
     @property
     def run_name(self) -> str:

@@ -10,7 +10,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sensorium.algorithms.group_advantages import group_advantages, no_signal, singleton_share
+from sensorium.algorithms.group_advantages import (
+    Estimator,
+    group_advantages,
+    no_signal,
+    normalised_over_tokens,
+    singleton_share,
+)
 from sensorium.algorithms.state_groups import difference_hash, equal_states, near_embeddings, near_pictures
 from sensorium.algorithms.step_advantages import (
     StepRows,
@@ -60,14 +66,21 @@ def credit(trajectories: Sequence[Trajectory], samples: Sequence[Sample], config
         metrics["reward/overlong"] = float(penalty.mean())
     match config.unit:
         case "trajectory":
-            advantages = group_advantages(rewards, tasks, estimator=config.estimator)[episode]
+            advantages = group_advantages(rewards, tasks, estimator=_baseline(config))[episode]
         case "step" | "gigpo":
             rows = _rows(trajectories, samples, tasks, penalty)
             advantages, groups = _step_advantages(trajectories, samples, rows, config)
             metrics["groups/singletons"] = singleton_share(groups)
             metrics["groups/size"] = len(groups) / len(torch.unique(groups))
+    if config.estimator == "reinforce_pp_baseline":
+        advantages = normalised_over_tokens(advantages, torch.tensor([sum(s.counts) for s in samples]))
     metrics["advantage/std"] = _std(advantages)
     return Credit(advantages, tasks[episode], metrics)
+
+
+def _baseline(config: GRPOConfig) -> Estimator:
+    """What is taken of rewards before anything is normalised over the batch."""
+    return "dr_grpo" if config.estimator == "reinforce_pp_baseline" else config.estimator
 
 
 def _std(values: Float[Tensor, " n"]) -> float:

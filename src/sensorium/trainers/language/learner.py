@@ -1,18 +1,27 @@
 """One update of a language model's policy from samples and their advantages."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sensorium.algorithms.token_loss import kl_per_token, loss_weights, token_policy_loss
+from sensorium.algorithms.token_loss import (
+    kl_per_token,
+    loss_weights,
+    token_policy_loss,
+    truncated_importance,
+)
 from sensorium.core import TrainingError
+from sensorium.llm.local.requests import Picture
 from sensorium.trainers.language.config import GRPOConfig
 from sensorium.trainers.language.model import answer_scores, as_before_training, trained_parameters
 from sensorium.trainers.language.samples import Batch, Sample, as_batch, micro_batches
+from sensorium.trainers.language.shared_prompts import takes_shared_prompts
 
 
 class Rows(NamedTuple):
@@ -22,6 +31,8 @@ class Rows(NamedTuple):
     advantages: Float[Tensor, " rows"]
     groups: Int[Tensor, " rows"]
     """Task of each."""
+    pictures: Mapping[str, str] = MappingProxyType({})
+    """Hash -> ``data:`` URL of what the samples show."""
 
 
 class _Sums:
@@ -45,6 +56,7 @@ class Learner:
         temperature: At which answers are sampled.
         answer_tokens: Longest answer.
         frozen: The model before training, when the divergence from it counts and there are no adapters.
+        see: Turns a ``data:`` URL into a picture; of a model that sees.
     """
 
     def __init__(
@@ -56,7 +68,9 @@ class Learner:
         temperature: float,
         answer_tokens: int,
         frozen: nn.Module | None = None,
+        see: Callable[[str], Picture] | None = None,
     ) -> None:
+        self._see = see
         self.model, self.config = model, config
         self.parameters = trained_parameters(model)
         self.optimizer = torch.optim.AdamW(
@@ -67,27 +81,45 @@ class Learner:
         self._answer_tokens, self._frozen = answer_tokens, frozen
         self._device = next(iter(self.parameters.values())).device
 
-    def rescored(self, samples: Sequence[Sample]) -> list[Sample]:
+    def rescored(
+        self, samples: Sequence[Sample], pictures: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Sample]:
         """The samples with log-probabilities of the model as it is now, instead of the sampler's.
 
-        The sampler reads one token at a time and in company that time decides, which rounds differently.
+        The sampler reads one token at a time and in company that time decides, which rounds differently; and
+        it may have had earlier weights. With `importance_cap` that difference becomes the tokens' weights.
         """
+        cap = self.config.importance_cap
         made = list(samples)
         with torch.no_grad():
-            for piece in micro_batches(samples, range(len(samples)), self.config.micro_batch_tokens):
-                batch = as_batch([samples[row] for row in piece], pad=self._pad, device=self._device)
-                scores = answer_scores(self.model, batch, temperature=self._temperature).logprobs.cpu()
-                for row, scored in zip(piece, scores, strict=True):
-                    own = tuple(scored[: len(samples[row].answer)].tolist())
-                    made[row] = samples[row]._replace(logprobs=own)
+            for piece in self._pieces(samples):
+                batch = self._batch([samples[row] for row in piece], pictures)
+                scores = answer_scores(self.model, batch, temperature=self._temperature).logprobs
+                weights = batch.weights
+                if cap is not None:
+                    weights = truncated_importance(scores, batch.logprobs, batch.mask, cap=cap)
+                for row, scored, weighed in zip(piece, scores.tolist(), weights.tolist(), strict=True):
+                    length = len(samples[row].answer)
+                    made[row] = samples[row]._replace(
+                        logprobs=tuple(scored[:length]),
+                        weights=None if cap is None else tuple(weighed[:length]),
+                    )
         return made
 
-    def step(self, rows: Rows, *, is_on_policy: bool = False) -> dict[str, float]:
+    def step(
+        self,
+        rows: Rows,
+        *,
+        is_on_policy: bool = False,
+        changing: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> dict[str, float]:
         """One optimiser step; the loss does not depend on how samples are split into micro batches.
 
         Args:
             rows: What is learnt from.
-            is_on_policy: The model is still the one that sampled: every ratio is 1.
+            is_on_policy: The log-probabilities of the samples are those of the model as it is: every ratio
+                is 1.
+            changing: Entered while the weights change.
 
         Returns:
             Name of a metric -> value.
@@ -100,26 +132,29 @@ class Learner:
         weights = loss_weights(
             counted, self.config.normaliser, groups=rows.groups, max_tokens=self._answer_tokens
         )
-        self.optimizer.zero_grad(set_to_none=True)
-        for piece in micro_batches(samples, range(len(samples)), self.config.micro_batch_tokens):
+        for parameter in self.parameters.values():  # Adam's moments go on also where nothing is learnt
+            parameter.grad = torch.zeros_like(parameter)
+        learns = (rows.advantages != 0) | (self.config.kl_coef > 0)
+        for piece in self._pieces(samples, learns.tolist()):
             if not bool(counted[piece].any()):
                 continue
-            batch = as_batch(
-                [self._masked(samples[row]) for row in piece], pad=self._pad, device=self._device
-            )
-            loss = self._loss(batch, rows.advantages[piece], weights[piece], sums, is_on_policy)
+            batch = self._batch([self._masked(samples[row]) for row in piece], rows.pictures)
+            with torch.set_grad_enabled(bool(learns[piece].any())):
+                loss = self._loss(batch, rows.advantages[piece], weights[piece], sums, is_on_policy)
             if not bool(torch.isfinite(loss)):
                 raise TrainingError(
                     f"The loss is {loss.item()} after {self.num_steps} steps. Lower lr, or raise kl_coef."
                 )
-            loss.backward()  # type: ignore[no-untyped-call]
+            if loss.requires_grad:
+                loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         if not bool(torch.isfinite(norm)):
             raise TrainingError(f"The gradient is {norm.item()} after {self.num_steps} steps. Lower lr.")
         lr = self.config.lr * min(1.0, (self.num_steps + 1) / max(1, self.config.warmup_updates))
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        self.optimizer.step()
+        with changing():
+            self.optimizer.step()
         self.num_steps += 1
         return self._told(sums, counted) | {"gradient/norm": float(norm), "lr": lr}
 
@@ -146,7 +181,7 @@ class Learner:
             ratio_of=config.ratio_of,
         )
         weight = weights.to(scores.logprobs)[:, None]
-        loss = (weight * made.per_token).sum()
+        loss = (weight * batch.weights * made.per_token).sum()
         sums.add(policy=loss.detach())
         if config.kl_coef > 0:
             with torch.no_grad(), as_before_training(self.model, self._frozen) as before:
@@ -163,10 +198,24 @@ class Learner:
                 entropy=torch.where(mask, scores.entropy, 0.0).sum(),
                 low=made.clipped_low.sum(),
                 high=made.clipped_high.sum(),
+                importance=torch.where(mask, batch.weights, 0.0).sum(),
             )
             worst = float(torch.where(mask, (made.ratio - 1).abs(), 0.0).max())
             sums.values["ratio"] = max(worst, sums.values.get("ratio", 0.0))
         return loss
+
+    def _batch(self, samples: Sequence[Sample], urls: Mapping[str, str]) -> Batch:
+        shown = {digest for sample in samples for digest in sample.pictures}
+        pictures = {digest: self._see(urls[digest]) for digest in shown} if self._see is not None else {}
+        return as_batch(samples, pad=self._pad, device=self._device, pictures=pictures)
+
+    def _pieces(self, samples: Sequence[Sample], learns: Sequence[bool] = ()) -> Iterator[list[int]]:
+        """Micro batches; samples that teach nothing are by themselves, as they need no gradient."""
+        limit = self.config.micro_batch_tokens
+        shares = takes_shared_prompts(self.model) and not any(sample.pictures for sample in samples)
+        for kind in (True, False) if learns else (None,):
+            rows = [row for row in range(len(samples)) if kind is None or learns[row] is kind]
+            yield from micro_batches(samples, rows, limit, share_prompts=shares)
 
     def _told(self, sums: _Sums, counted: Int[Tensor, " rows"]) -> dict[str, float]:
         found, tokens = sums.values, max(1, int(counted.sum()))
@@ -179,6 +228,8 @@ class Learner:
             "policy/ratio_deviation": found.get("ratio", 0.0),
             "policy/logprob_change": found.get("apart", 0.0),
         }
+        if self.config.importance_cap is not None:
+            told["policy/importance"] = found.get("importance", 0.0) / tokens
         if self.config.kl_coef > 0:
             told["policy/reference_kl"] = found.get("reference_kl", 0.0) / tokens
         return told

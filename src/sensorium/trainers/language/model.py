@@ -9,8 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sensorium.core import ConfigError, require
+from sensorium.llm.local.vision import picture_rows, with_pictures
 from sensorium.trainers.language.config import LoraConfig
 from sensorium.trainers.language.samples import Batch
+from sensorium.trainers.language.shared_prompts import plan, shared_logits, takes_shared_prompts
 
 
 class AnswerScores(NamedTuple):
@@ -51,21 +53,40 @@ def answer_scores(model: Any, batch: Batch, *, temperature: float = 1.0) -> Answ
         model: A causal language model of transformers.
         batch: Answers beside their prompts.
         temperature: Logits are divided by it.
+
+    Raises:
+        PictureError: A prompt has more or fewer places for pictures than it shows.
     """
-    width = batch.answer_tokens
-    positions = (batch.attention.long().cumsum(1) - 1).clamp(min=0)
-    logits = model(
-        input_ids=batch.ids,
-        attention_mask=batch.attention.long(),
-        position_ids=positions,
-        logits_to_keep=width + 1,
-        use_cache=False,
-    ).logits[:, :-1]
+    shared = plan(batch) if takes_shared_prompts(model) and not batch.pictures else None
+    logits = _plain_logits(model, batch) if shared is None else shared_logits(model, batch, shared)
     logp = torch.log_softmax(logits.float() / temperature, dim=-1)
-    chosen = logp.gather(2, batch.ids[:, -width:, None])[:, :, 0]
+    chosen = logp.gather(2, batch.ids[:, -batch.answer_tokens :, None])[:, :, 0]
     with torch.no_grad():
         entropy = -(logp.exp() * logp).nan_to_num(nan=0.0).sum(-1)
     return AnswerScores(chosen, entropy)
+
+
+def _plain_logits(model: Any, batch: Batch) -> Float[Tensor, "rows answer vocabulary"]:
+    """Logits of the answers' tokens, each row read by itself."""
+    inputs = {"inputs_embeds": _seen(model, batch)} if batch.pictures else {"input_ids": batch.ids}
+    logits: Tensor = model(
+        **inputs,
+        attention_mask=batch.attention.long(),
+        position_ids=(batch.attention.long().cumsum(1) - 1).clamp(min=0),
+        logits_to_keep=batch.answer_tokens + 1,
+        use_cache=False,
+    ).logits
+    return logits[:, :-1]
+
+
+def _seen(model: Any, batch: Batch) -> Float[Tensor, "rows tokens width"]:
+    """Embeddings of a batch with pictures; each picture goes through the model once."""
+    different = {picture.digest: picture for row in batch.pictures for picture in row}
+    rows = {digest: picture_rows(model, picture) for digest, picture in different.items()}
+    of_row = [torch.cat([rows[one.digest] for one in row]) if row else None for row in batch.pictures]
+    is_prompt = batch.attention.clone()
+    is_prompt[:, -batch.answer_tokens :] = False
+    return with_pictures(model, batch.ids, is_prompt, of_row)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Steps of episodes as training samples: exactly the tokens that were read and sampled."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -8,10 +9,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sensorium.core import TrainingError
-from sensorium.llm.local import LocalCompletion
-from sensorium.rollouts.trajectory import Trajectory
+from sensorium.llm.local.requests import Picture, common_prefix
+from sensorium.llm.local.vision import picture_digest
+from sensorium.llm.messages import ImageBlock
+from sensorium.rollouts.trajectory import Trajectory, TrajectoryStep
 
 _CERTAIN = 1e-6
+_LOOKING_BACK = 8
 
 
 class Sample(NamedTuple):
@@ -21,7 +25,7 @@ class Sample(NamedTuple):
     answer: tuple[int, ...]
     """Tokens as they were sampled."""
     logprobs: tuple[float, ...]
-    """Of the answer's tokens, under the model that sampled them."""
+    """Of the answer's tokens, under the model that sampled them and at its temperature."""
     counts: tuple[bool, ...]
     """Which tokens the model chose; one that its grammar left no choice about teaches nothing."""
     trajectory: int
@@ -30,6 +34,12 @@ class Sample(NamedTuple):
     """Number of the step in its episode, from 0."""
     is_cut: bool
     """The limit of tokens ended the answer."""
+    version: int
+    """Updates that the weights had seen which sampled it."""
+    weights: tuple[float, ...] | None = None
+    """Importance of the answer's tokens where other weights learn from it than sampled it; None: 1 each."""
+    pictures: tuple[str, ...] = ()
+    """Hashes of the pictures in the prompt, in their order."""
 
 
 class Batch(NamedTuple):
@@ -41,6 +51,10 @@ class Batch(NamedTuple):
     """Tokens of answers that count."""
     logprobs: Float[Tensor, "rows answer"]
     """Under the model that sampled them; 0 beside answers."""
+    weights: Float[Tensor, "rows answer"]
+    """Importance of tokens; 1 beside answers."""
+    pictures: tuple[tuple[Picture, ...], ...] = ()
+    """In the prompt of each row; empty where no row has any."""
 
     @property
     def answer_tokens(self) -> int:
@@ -48,12 +62,12 @@ class Batch(NamedTuple):
         return self.mask.shape[1]
 
 
-def samples_of(trajectories: Sequence[Trajectory], *, temperature: float) -> list[Sample]:
+def samples_of(trajectories: Sequence[Trajectory], *, sees: bool = False) -> list[Sample]:
     """One sample per step, in order.
 
     Args:
         trajectories: Collected with ``logprobs`` and ``return_token_ids``.
-        temperature: At which tokens were drawn.
+        sees: Whether pictures of the prompts were shown to the model.
 
     Raises:
         TrainingError: A step lacks its tokens: its model does not tell them.
@@ -62,7 +76,7 @@ def samples_of(trajectories: Sequence[Trajectory], *, temperature: float) -> lis
     for number, trajectory in enumerate(trajectories):
         for place, step in enumerate(trajectory.steps):
             made = step.completion
-            if not isinstance(made, LocalCompletion) or made.token_ids is None or made.logprobs is None:
+            if made.token_ids is None or made.logprobs is None or made.prompt_token_ids is None:
                 raise TrainingError(
                     f"Step {place} of task {trajectory.task.id} lacks the tokens that were sampled. Only a "
                     "local model tells them; train with one."
@@ -74,52 +88,105 @@ def samples_of(trajectories: Sequence[Trajectory], *, temperature: float) -> lis
             ]
             samples.append(
                 Sample(
-                    prompt=tuple(made.prompt_token_ids or ()),
-                    answer=tuple(made.token_ids),
-                    logprobs=tuple(made.logprobs if temperature == 1.0 else drawn),
+                    prompt=made.prompt_token_ids,
+                    answer=made.token_ids,
+                    logprobs=made.tempered_logprobs or made.logprobs,
                     counts=tuple(free),
                     trajectory=number,
                     step=place,
                     is_cut=made.finish_reason == "length",
+                    version=made.weights_version or 0,
+                    pictures=tuple(map(picture_digest, _urls(step))) if sees else (),
                 )
             )
     return samples
 
 
-def as_batch(samples: Sequence[Sample], *, pad: int, device: torch.device) -> Batch:
+def pictures_of(trajectories: Sequence[Trajectory]) -> dict[str, str]:
+    """Hash -> ``data:`` URL of all pictures that prompts show, each once."""
+    urls = [url for trajectory in trajectories for step in trajectory.steps for url in _urls(step)]
+    return {picture_digest(url): url for url in urls}
+
+
+def _urls(step: TrajectoryStep) -> list[str]:
+    """Of the pictures that a step's prompt shows, in their order."""
+    return [block.url for one in step.prompt for block in one.content if isinstance(block, ImageBlock)]
+
+
+def as_batch(
+    samples: Sequence[Sample],
+    *,
+    pad: int,
+    device: torch.device,
+    pictures: Mapping[str, Picture] = MappingProxyType({}),
+) -> Batch:
     """Put samples side by side; prompts are padded on the left, answers on the right.
 
     Args:
         samples: At least one.
         pad: Token that stands where nothing is.
         device: Of the result.
+        pictures: Hash -> picture; all that the samples show.
     """
     left = max(len(sample.prompt) for sample in samples)
     right = max(1, max(len(sample.answer) for sample in samples))
     ids = torch.full((len(samples), left + right), pad, dtype=torch.long)
     attention = torch.zeros(len(samples), left + right, dtype=torch.bool)
     mask = torch.zeros(len(samples), right, dtype=torch.bool)
-    logprobs = torch.zeros(len(samples), right)
+    logprobs, weights = torch.zeros(len(samples), right), torch.ones(len(samples), right)
     for row, sample in enumerate(samples):
         start, stop = left - len(sample.prompt), left + len(sample.answer)
         ids[row, start:stop] = torch.tensor(sample.prompt + sample.answer)
         attention[row, start:stop] = True
         mask[row, : len(sample.answer)] = torch.tensor(sample.counts, dtype=torch.bool)
         logprobs[row, : len(sample.answer)] = torch.tensor(sample.logprobs)
-    return Batch(ids.to(device), attention.to(device), mask.to(device), logprobs.to(device))
+        if sample.weights is not None:
+            weights[row, : len(sample.answer)] = torch.tensor(sample.weights)
+    seen = tuple(tuple(pictures[digest] for digest in sample.pictures) for sample in samples)
+    ids, attention, mask, logprobs, weights = (
+        made.to(device) for made in (ids, attention, mask, logprobs, weights)
+    )
+    return Batch(ids, attention, mask, logprobs, weights, seen if any(seen) else ())
 
 
-def micro_batches(samples: Sequence[Sample], rows: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Rows in pieces of similar length, each of at most `max_tokens` padded tokens and at least one row."""
-    ordered = sorted(rows, key=lambda row: (len(samples[row].prompt) + len(samples[row].answer), row))
+def micro_batches(
+    samples: Sequence[Sample], rows: Sequence[int], max_tokens: int, *, share_prompts: bool = True
+) -> Iterator[list[int]]:
+    """Rows in pieces of similar length, samples of one prompt side by side.
+
+    Args:
+        samples: All there are.
+        rows: Which of them.
+        max_tokens: That go through the model at once, padding included; a piece has at least one row.
+        share_prompts: Whether what prompts of a piece have in common goes through the model once
+            (`shared_prompts`).
+    """
+    size = _shared_size if share_prompts else _padded_size
+    order = {row: (len(samples[row].prompt), samples[row].prompt, len(samples[row].answer)) for row in rows}
     piece: list[int] = []
-    left = right = 0
-    for row in ordered:
-        wide = max(left, len(samples[row].prompt)), max(right, len(samples[row].answer))
-        if piece and sum(wide) * (len(piece) + 1) > max_tokens:
+    for row in sorted(rows, key=lambda row: (order[row], row)):
+        if piece and size([samples[one] for one in (*piece, row)]) > max_tokens:
             yield piece
-            piece, wide = [], (len(samples[row].prompt), len(samples[row].answer))
+            piece = []
         piece.append(row)
-        left, right = wide
     if piece:
         yield piece
+
+
+def _padded_size(samples: Sequence[Sample]) -> int:
+    """Tokens of samples side by side, padding included."""
+    longest = max(len(sample.prompt) for sample in samples), max(len(sample.answer) for sample in samples)
+    return len(samples) * sum(longest)
+
+
+def _shared_size(samples: Sequence[Sample]) -> int:
+    """Tokens of samples that share prompts, and an eighth of what their answers look back at.
+
+    Keys and values of a prompt are there once for each answer; they take about an eighth of the memory of all
+    that a token leaves behind for the gradient.
+    """
+    prompts = {sample.prompt for sample in samples}
+    common = common_prefix(min(prompts), max(prompts))  # of these two, and so of all between
+    longest, widest = max(map(len, prompts)), max(len(sample.answer) for sample in samples)
+    own = common + len(prompts) * (longest - common) + len(samples) * widest
+    return own + len(samples) * longest // _LOOKING_BACK
