@@ -12,7 +12,7 @@ PROCESSES ?= 2
 
 # Tests are many small tensors: a second thread costs more than it brings, and a spinning one slows the rest.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
-PEERS := sample_factory rllib aviary nemo_gym openenv
+PEERS := sample_factory rllib aviary nemo_gym openenv verifiers
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
@@ -45,7 +45,7 @@ check: $(VENV)/.installed-dev ## check style, types, layers, generated text and 
 bench: $(VENV)/.installed-bench system ## measure speed and write benchmarks/results/
 	@$(BIN)/python benchmarks/throughput.py $(ARGS)
 
-bench-peers: $(PEERS:%=benchmarks/peers/%/.installed) ## install the peers that need environments of their own (7 GB)
+bench-peers: $(PEERS:%=benchmarks/peers/%/.installed) ## install the peers that need environments of their own (8 GB)
 
 docs: $(VENV)/.installed-dev ## build the documentation into site/ (.venv/bin/mkdocs serve shows it while you write)
 	@$(MKDOCS) build --strict --quiet

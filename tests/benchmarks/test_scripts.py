@@ -129,3 +129,20 @@ def test_generalisation_compares_two_arms_and_repeats_nothing(tmp_path: Path) ->
     files = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
     assert _run(script, output, *arguments)["arms"] == written["arms"]
     assert files == {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["tiny", "loss", "advantages"])
+def test_language_models_are_compared_with_trl(tmp_path: Path, part: str) -> None:
+    pytest.importorskip("trl")
+    written = _run("llm_rl.py", tmp_path / "out.json", "--quick", "--only", part)
+    assert len(written["rows"]) == {"tiny": 2, "loss": 1, "advantages": 1}[part]
+    for row in written["rows"]:
+        assert isinstance(row["met"], bool)
+        if part == "loss":
+            assert row["met"], "the losses are equal"
+        else:
+            assert row["ratio"]["median"] > 0
+        if part == "tiny":
+            ours, peer = row["details"]["ours"], row["details"]["peer"]
+            assert ours["prompt_tokens"] == peer["prompt_tokens"]

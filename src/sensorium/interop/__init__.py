@@ -1,7 +1,7 @@
 """Adapters to what others build: environments of theirs here, ours there, tools of any MCP server.
 
-One file for each direction, none of them is imported by anything else and none imports another library before
-it is used:
+One file for each direction, none of them is imported by anything outside and none imports another library
+before it is used:
 
     mcp               tools of MCP servers beside those of an environment
     aviary            environments and task datasets of Aviary as ours
@@ -9,4 +9,7 @@ it is used:
     openenv           an OpenEnv server as an environment of ours
     openenv_server    ours for OpenEnv's clients
     gymnasium         ours as a `gymnasium.Env` of texts
+    trl               ours under TRL's `GRPOTrainer`
+    verifiers         ours as a `MultiTurnEnv` of verifiers
+    nemo_rl           the files with which NeMo RL trains on ours
 """
