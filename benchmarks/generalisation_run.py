@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from generalisation_arms import HELD_OUT, SENSORS, TRAINED, arm_config
+from generalisation_arms import HELD_OUT, ONE_MISSING, SENSORS, TRAINED, arm_config
 
 from sensorium.core import derive_seed
 from sensorium.core.files import atomic_write_json
@@ -69,7 +69,7 @@ def judge(config: TrainConfig, agent: Agent) -> dict[str, float]:
     judged = build_agent(config, env)
     judged.policy.load_state_dict(agent.policy.state_dict())
     found: dict[str, float] = {}
-    for present in (*TRAINED, *HELD_OUT):
+    for present in (*TRAINED, *HELD_OUT, *ONE_MISSING):
         blanked = frozenset(SENSORS) - set(present)
         seed = derive_seed(config.seed, "evaluation") >> 1
         played = play_episodes(judged, env, episodes=EPISODES, seed=seed, blanked=blanked)

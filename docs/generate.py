@@ -32,7 +32,7 @@ _METRIC = re.compile(r'"((?:[a-z]+/[^"\s]+)|lr)"')
 _LOSS = re.compile(r'losses\["(\w+)"\] = ')
 _TRAINERS = ("ppo.py", "dapo.py", "diagnostics.py", "curriculum.py", "training.py")
 """Files of `sensorium.trainers` that write metrics."""
-_LANGUAGE_TRAINERS = ("language/grpo.py", "language/credit.py", "language/learner.py")
+_LANGUAGE_TRAINERS = ("language/grpo.py", "language/told.py", "language/credit.py", "language/learner.py")
 """Those that train language models."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sensorium.core import unknown_name
 from sensorium.presets.embodied import arena_senses, dapo_base, doom_basic, doom_find, quickstart
-from sensorium.presets.language import grpo_dapo, grpo_tools, grpo_toy
+from sensorium.presets.language import grpo_dapo, grpo_step_grid, grpo_tools, grpo_toy
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.language.config import LanguageRunConfig
 
@@ -25,6 +25,7 @@ LANGUAGE: dict[str, Callable[[], LanguageRunConfig]] = {
     "grpo_toy": grpo_toy,
     "grpo_tools": grpo_tools,
     "grpo_dapo": grpo_dapo,
+    "grpo_step_grid": grpo_step_grid,
 }
 """Name -> preset of a language model's agent."""
 PRESETS: dict[str, Callable[[], AnyRunConfig]] = {**EMBODIED, **LANGUAGE}
@@ -53,6 +54,7 @@ __all__ = [
     "doom_find",
     "find_preset",
     "grpo_dapo",
+    "grpo_step_grid",
     "grpo_tools",
     "grpo_toy",
     "quickstart",

@@ -2,6 +2,12 @@
 
 from sensorium.trainers.language.config import LanguageRunConfig
 
+_EXAMPLES = [
+    {"asked": "## Task\nWhat is the color of the vase?", "answered": 'lookup("vase", "color")'},
+    {"asked": "## Task\nWhat is half of 50?", "answered": 'calculate("50 / 2")'},
+]
+"""Neither the numbers nor the words of any task."""
+
 
 def grpo_toy() -> LanguageRunConfig:
     """A tiny model of random weights learns to write vowels; a minute on one core."""
@@ -20,17 +26,20 @@ def grpo_toy() -> LanguageRunConfig:
 
 
 def grpo_tools() -> LanguageRunConfig:
-    """SmolLM2 with adapters is to look facts up, calculate and answer with tools; not run to its end yet."""
+    """SmolLM2 with adapters learns to call a calculator: 6 minutes of one core."""
     return LanguageRunConfig().updated(
         {
-            "env": "lookup",
-            "env_settings": {"num_items": 3},
-            "num_tasks": 256,
-            "model": {"model": "smollm2"},
-            "observation": {"observation": {"max_tokens": 1024}},
-            "episode": {"fetch_tool": False, "max_steps": 6},
-            "agent": {"max_tokens": 48},
-            "algo": {"total_updates": 60, "tasks_per_update": 8, "group_size": 8, "lr": 2e-4},
+            "env": "one_call",
+            "env_settings": {"kinds": ["arithmetic"]},
+            "num_tasks": 512,
+            "model": {"model": "smollm2", "tool_format": "python", "engine": {"max_batch": 48}},
+            "lora": {"rank": 16, "alpha": 32},
+            "episode": {"fetch_tool": False, "max_steps": 1},
+            "examples": _EXAMPLES,
+            "agent": {"max_tokens": 20, "temperature": 0.7},
+            "algo": {"total_updates": 15, "tasks_per_update": 6, "group_size": 8, "lr": 2e-4},
+            "evaluation": {"every": 5, "at_start": True, "tasks": 50},
+            "concurrency": 48,
         }
     )
 
@@ -51,9 +60,54 @@ def grpo_dapo() -> LanguageRunConfig:
                 "group_size": 16,
                 "num_minibatches": 16,
                 "dynamic_sampling": {"max_rounds": 10, "on_exhausted": "keep"},
-                "overlong": {"max_tokens": 240, "cache_tokens": 48},
+                "overlong": {"max_tokens": 20, "cache_tokens": 4},
                 "lr": 1e-6,
                 "warmup_updates": 20,
             }
+        }
+    )
+
+
+def grpo_step_grid() -> LanguageRunConfig:
+    """A tiny model of random weights learns to walk to the goal of a grid; two minutes on one core.
+
+    Every step is compared with other steps in the same state, and nothing of earlier ones is read. Whole
+    episodes with all that was read in them: ``algo.unit: trajectory`` and
+    ``observation.context_management.drop_full_history: false``.
+    """
+    moves = {"name": "move", "schema": {"enum": ["l", "r", "f"]}}
+    return LanguageRunConfig().updated(
+        {
+            "env": "grid",
+            "env_settings": {
+                "task": "MiniGrid-Empty-Random-5x5-v0",
+                "actions": ["left", "right", "forward"],
+                "tool": False,
+            },
+            "num_tasks": 1024,
+            "system": "",
+            "model": {
+                "model": "tiny",
+                "engine": {"context_tokens": 4096, "max_batch": 32, "prefill_tokens": 4096},
+            },
+            "lora": None,
+            "observation": {
+                "context_management": {"keep_previous_actions": 0},
+                "delta": {"enabled": False},
+            },
+            "agent": {
+                "offer_tools": False,
+                "response_format": {"type": "json_schema", "json_schema": moves},
+            },
+            "episode": {"fetch_tool": False, "max_steps": 10},
+            "algo": {
+                "unit": "step",
+                "group_by": "task_state",
+                "total_updates": 30,
+                "tasks_per_update": 2,
+                "group_size": 16,
+                "lr": 3e-3,
+            },
+            "evaluation": {"every": 3, "tasks": 50, "temperature": 1.0},
         }
     )

@@ -37,7 +37,7 @@ TINY, TINY_SEEING = "tiny", "tiny-vlm"
 """Names of models that are made for the run; the second takes pictures."""
 TINY_CONTEXT = 2048
 """Tokens of its context, where the config does not say."""
-_SPREAD = 0.1  # nearly uniform answers, so that there is something to explore
+_SPREAD = 0.2  # nearly uniform answers, so that there is something to explore
 _SHOWN_EPISODES = 8
 _TOKENS = {"prompt_token_ids", "token_ids", "logprobs", "tempered_logprobs", "sampled_logprobs"}
 _NOT_SHOWN: Any = {"steps": {"__all__": {"account": True, "completion": _TOKENS}}}

@@ -1,0 +1,1 @@
+"""A small environment: one question, one call of the right tool."""
