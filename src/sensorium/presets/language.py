@@ -26,7 +26,7 @@ def grpo_toy() -> LanguageRunConfig:
 
 
 def grpo_tools() -> LanguageRunConfig:
-    """SmolLM2 with adapters learns to call a calculator: 6 minutes of one core."""
+    """SmolLM2 with adapters learns to call a calculator: 5 minutes of one core."""
     return LanguageRunConfig().updated(
         {
             "env": "one_call",
