@@ -54,6 +54,13 @@ def is_running(text: str) -> bool:
     return any(line.startswith(text) for line in shown.splitlines())
 
 
+def wait_until_running(text: str, expected: bool) -> None:
+    until = time.monotonic() + 20
+    while is_running(text) is not expected:
+        assert time.monotonic() < until, f"{text} {'did not start' if expected else 'outlived its owner'}"
+        time.sleep(0.02)
+
+
 def without_bubblewrap(tmp_path: Path) -> dict[str, str]:
     """An environment whose PATH has `sleep`, `setsid` and no bwrap."""
     for name in ("sleep", "setsid", "sh", "true"):
@@ -68,12 +75,9 @@ def die_with_owner(number: signal.Signals, *arguments: str, env: dict[str, str] 
         assert owner.stdout is not None
         if owner.stdout.readline() != b"ready\n":
             pytest.skip("this machine cannot isolate")
-        assert is_running(sleeping)
+        wait_until_running(sleeping, True)  # it is told of before it has become another program
         owner.send_signal(number)
-    until = time.monotonic() + 20
-    while is_running(sleeping):
-        assert time.monotonic() < until, "a program outlived its owner"
-        time.sleep(0.02)
+    wait_until_running(sleeping, False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
