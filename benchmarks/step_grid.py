@@ -36,7 +36,8 @@ from sensorium.trainers.run_directory import run_path
 PRESET = "grpo_step_grid"
 KEPT = ["--observation.context_management.drop_full_history", "false"]
 ARMS: dict[str, list[str]] = {
-    "step": [],
+    "episode and step": [],
+    "step": ["--algo.unit", "step"],
     "trajectory": ["--algo.unit", "trajectory", *KEPT],
     "trajectory, history dropped": ["--algo.unit", "trajectory"],
 }

@@ -72,9 +72,10 @@ def test_only_the_first_call_counts(fact_task):
     assert play(fact_task, Action(calls=(right, wrong)))[0] == 1.0
 
 
-def test_no_constant_answer_solves_the_tasks():
+@pytest.mark.parametrize("kinds", [("arithmetic",), ("facts",), ("arithmetic", "facts")])
+def test_no_constant_answer_solves_the_tasks(kinds):
     for split in ("train", "test"):
-        tasks = OneCall().tasks(CONFIG, split=split, count=600)
+        tasks = OneCall().tasks(OneCallConfig(kinds=kinds), split=split, count=2000)
         solved = Counter(
             tuple(task.hidden["arguments"].values())
             if task.hidden["tool"] == "lookup"

@@ -8,8 +8,8 @@ from sensorium.envs.tool_env import ToolEnv
 from sensorium.envs.tools import ToolError, tool
 
 CALL_REWARD = 0.2
-"""For a call of the right tool with arguments that fit it, whatever they are. A call of the wrong tool earns
-nothing: where it earned more than no call, agents settle on one tool for every question."""
+"""For a call of the right tool with arguments that fit it, whatever they are; one of the wrong tool earns
+nothing."""
 _TOLERANCE = 1e-6
 
 
