@@ -57,4 +57,4 @@ def test_a_tiny_model_learns_to_walk_to_the_goal(tmp_path):
     config = find_preset("grpo_step_grid").updated({"evaluation": {"every": 0, "tasks": 100}})
     rows, _ = train(config, tmp_path)
     assert rows[0]["rollout/success_rate"] < 0.7
-    assert json.loads((tmp_path / "summary.json").read_text())["success_rate"] >= 0.9
+    assert json.loads((tmp_path / "summary.json").read_text())["success_rate"] >= 0.8

@@ -75,7 +75,7 @@ def grpo_dapo() -> LanguageRunConfig:
 
 
 def grpo_step_grid() -> LanguageRunConfig:
-    """A tiny model of random weights learns to walk to the goal of a grid; two minutes on one core.
+    """A tiny model of random weights learns to walk to the goal of a grid; a minute or two on one core.
 
     Every step is compared with other steps in the same state, its episode with other episodes, and nothing
     of earlier steps is read. Whole episodes with all that was read in them: ``algo.unit: trajectory`` and
