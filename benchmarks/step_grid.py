@@ -1,6 +1,6 @@
 """Steps against trajectories: `grpo_step_grid` beside GRPO of whole episodes that keeps the conversation.
 
-python benchmarks/step_grid.py                         three arms, three seeds, one after another
+python benchmarks/step_grid.py                         four arms, three seeds, one after another: half an hour
 python benchmarks/step_grid.py --arms trajectory       some arms; runs that are complete are not repeated
 python benchmarks/step_grid.py --report                only table, plots and result file, from runs there are
 
@@ -41,7 +41,7 @@ ARMS: dict[str, list[str]] = {
     "trajectory": ["--algo.unit", "trajectory", *KEPT],
     "trajectory, history dropped": ["--algo.unit", "trajectory"],
 }
-"""Arm -> what differs from the preset. The third tells the two differences of the second apart."""
+"""Arm -> what differs from the preset, which credits a step with both its episode and itself."""
 FOLDER = RESULTS / "step_grid"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PACKAGES = ("sensorium", "torch", "transformers", "numpy", "gymnasium", "minigrid")
