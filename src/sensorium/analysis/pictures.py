@@ -1,7 +1,6 @@
 """Sights and sounds as data URIs, so that a page needs no file beside it."""
 
 import base64
-import binascii
 import io
 import wave
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.core.errors import require
+from sensorium.llm.embedded_pictures import content
 
 MAX_PICTURE_SIDE = 160
 """Larger pictures are scaled down to this many pixels, which bounds the size of the page."""
@@ -82,12 +82,11 @@ def embedded_picture(url: str) -> str | None:
     image_module = require("PIL.Image", extra="rl", purpose="the pictures of a report")
     buffer = io.BytesIO()
     try:
-        data = base64.b64decode(url.partition(",")[2], validate=True)
-        with image_module.open(io.BytesIO(data)) as image:
+        with image_module.open(io.BytesIO(content(url) or b"")) as image:
             image.thumbnail((MAX_EMBEDDED_SIDE, MAX_EMBEDDED_SIDE))
             kept = image if image.mode in _PNG_MODES else image.convert("RGB")
             kept.save(buffer, "PNG", optimize=True)
-    except (binascii.Error, OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, image_module.DecompressionBombError):
         return None  # Pillow reports a broken PNG as a SyntaxError
     return _data_uri("image/png", buffer.getvalue())
 

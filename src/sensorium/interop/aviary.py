@@ -1,8 +1,6 @@
 """Environments and task datasets of Aviary (``fhaviary``) as environments of ours."""
 
 import asyncio
-import base64
-import binascii
 import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +12,7 @@ from sensorium.core import Config, ConfigError, EnvError, unknown_name
 from sensorium.envs.base import Action, Env, Step, StepInfo, Task, ToolCall, ToolResult
 from sensorium.envs.definition import EnvDefinition, Expert
 from sensorium.interop.arguments import problem_of
+from sensorium.llm.embedded_pictures import content
 from sensorium.llm.messages import AnyBlock, ImageBlock, Message, TextBlock
 from sensorium.observations import Source
 
@@ -310,11 +309,7 @@ def _source(block: AnyBlock) -> Source:
     if isinstance(block, TextBlock):
         return Source(block.text)
     if isinstance(block, ImageBlock):
-        head, _, data = block.url.partition(",")
-        if head.startswith("data:"):
-            try:
-                return Source(base64.b64decode(data, validate=True))
-            except (binascii.Error, ValueError):
-                return Source("a picture that cannot be read")
+        if block.url.startswith("data:"):
+            return Source(content(block.url) or "a picture that cannot be read")
         return Source(f"picture at {block.url}", url=block.url)
     return Source(block.model_dump(mode="json"))

@@ -4,9 +4,6 @@ The other direction, any Gymnasium environment as one of ours, is the environmen
 (`sensorium.envs.playable`).
 """
 
-import base64
-import binascii
-import io
 import json
 import string
 from collections.abc import Sequence
@@ -15,11 +12,12 @@ from typing import Any, cast
 import gymnasium
 import numpy as np
 
-from sensorium.core import EnvError, parse_config, require
+from sensorium.core import EnvError, parse_config
 from sensorium.envs.base import Action, Task, ToolCall
 from sensorium.envs.definition import find_env
 from sensorium.envs.episode import EpisodeError, View
 from sensorium.interop.loop_thread import LoopThread
+from sensorium.llm.embedded_pictures import picture
 from sensorium.llm.messages import ImageBlock, Message, chat
 from sensorium.representations import ObservationPipeline
 from sensorium.rollouts.config import EpisodeConfig
@@ -226,15 +224,13 @@ def _text(messages: Sequence[Message]) -> str:
 
 def _picture(messages: Sequence[Message], size: int) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
     """The first picture that is embedded, uint8 (size, size, 3)."""
-    images = require("PIL.Image", extra="observe", purpose="pictures in observations")
     for message in messages:
         for block in message.content:
-            if not (isinstance(block, ImageBlock) and block.url.startswith("data:")):
+            if not isinstance(block, ImageBlock):
                 continue
             try:
-                data = base64.b64decode(block.url.partition(",")[2])
-                picture = images.open(io.BytesIO(data)).convert("RGB").resize((size, size))
-            except (binascii.Error, OSError, ValueError):
+                shown = picture(block.url).resize((size, size))
+            except ValueError:
                 continue
-            return cast("np.ndarray[Any, np.dtype[np.uint8]]", np.asarray(picture, np.uint8))
+            return cast("np.ndarray[Any, np.dtype[np.uint8]]", np.asarray(shown, np.uint8))
     return None

@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import GenericAlias
 from typing import Any, Literal, Union
 
 from sensorium.core import ConfigError
@@ -70,7 +71,8 @@ def method_of(tool: Mapping[str, Any], call: Callable[[Any, str, dict[str, Any]]
             f"The tool {name} cannot become a Python method: {error}. Rename the parameter."
         ) from error
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = inspect.Signature([itself, *parameters])  # type: ignore[attr-defined]
+    signed: Any = method
+    signed.__signature__ = inspect.Signature([itself, *parameters])
     return method
 
 
@@ -92,10 +94,10 @@ def hint_of(schema: Mapping[str, Any]) -> Any:
     if isinstance(kind, list):
         return _union(hint_of({**schema, "type": one}) for one in kind)
     if kind == "array" and schema.get("items"):
-        return list[hint_of(schema["items"])]  # type: ignore[misc]
+        return GenericAlias(list, (hint_of(schema["items"]),))
     values_of = schema.get("additionalProperties")
     if kind == "object" and isinstance(values_of, Mapping) and values_of:
-        return dict[str, hint_of(values_of)]  # type: ignore[misc]
+        return GenericAlias(dict, (str, hint_of(values_of)))
     return _SCALARS.get(str(kind), Any)
 
 

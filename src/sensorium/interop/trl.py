@@ -15,9 +15,6 @@ tools that it declares, no more; it is given back when its episode is judged, an
 `with` block, also when training failed.
 """
 
-import base64
-import binascii
-import io
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -32,6 +29,7 @@ from sensorium.envs.episode import EpisodeError, Failure, Turn, Verdict
 from sensorium.interop.loop_thread import LoopThread
 from sensorium.interop.played import Played, PlayedConfig
 from sensorium.interop.tool_methods import method_of
+from sensorium.llm.embedded_pictures import picture
 from sensorium.llm.messages import AnyBlock, AudioBlock, ImageBlock, TextBlock
 from sensorium.rollouts.env_session import EnvSession
 
@@ -323,12 +321,11 @@ def _picture(block: ImageBlock) -> Any:
     Raises:
         EnvError: It is not embedded, or no picture.
     """
-    images = require("PIL.Image", extra="observe", purpose="pictures for TRL")
     if not block.url.startswith("data:"):
         raise EnvError(f"The picture {block.url[:100]} is not embedded; TRL takes only those that are.")
     try:
-        return images.open(io.BytesIO(base64.b64decode(block.url.partition(",")[2]))).convert("RGB")
-    except (binascii.Error, OSError) as error:
+        return picture(block.url)
+    except ValueError as error:
         raise EnvError(f"A picture of the environment cannot be read: {error}.") from error
 
 

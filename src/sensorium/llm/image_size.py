@@ -4,6 +4,8 @@ import base64
 import binascii
 import struct
 
+from sensorium.llm.embedded_pictures import encoded
+
 _HEAD_CHARS = 64 * 1024
 """Base64 characters looked at first; in photographs a preview may come before the size, then all is read."""
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -31,8 +33,8 @@ def image_size(data: bytes) -> tuple[int, int] | None:
 
 def data_url_size(url: str) -> tuple[int, int] | None:
     """Width and height of the picture in a base64 ``data:`` URL; None when they cannot be read there."""
-    head, comma, text = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+    text = encoded(url)
+    if text is None:
         return None
     for part in (text[:_HEAD_CHARS], text):
         try:

@@ -1,13 +1,13 @@
 """Answers of tools on their way to the agent: as parts of a prompt, or as messages of a conversation."""
 
 import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sensorium.core import Modality
 from sensorium.envs.base import ToolResult
 from sensorium.llm.base import TokenCounter, count_message
+from sensorium.llm.embedded_pictures import content
 from sensorium.llm.messages import (
     AnyBlock,
     AudioBlock,
@@ -96,7 +96,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 def _source(block: ImageBlock | AudioBlock | OtherBlock) -> Source:
     match block:
         case ImageBlock(url=url):
-            picture = _embedded(url)
+            picture = content(url)
             return Source(picture, importance=_IMPORTANCE) if picture else _text(f"picture at {url}")
         case AudioBlock(data=data):
             return Source(base64.b64decode(data), modality=Modality.AUDIO, importance=_IMPORTANCE)
@@ -106,13 +106,3 @@ def _source(block: ImageBlock | AudioBlock | OtherBlock) -> Source:
 
 def _text(text: str) -> Source:
     return Source(text, importance=_IMPORTANCE)
-
-
-def _embedded(url: str) -> bytes | None:
-    head, comma, data = url.partition(",")
-    if not (comma and head.startswith("data:") and head.endswith(";base64")):
-        return None
-    try:
-        return base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return None

@@ -1,16 +1,9 @@
 import json
 from importlib.resources import files
 
-from transcript import blocks
-
 from sensorium.envs import Task, find_env
 
 FOLDER = files("sensorium.envs.visual_qa")
-
-
-def test_the_example_of_the_readme_is_what_an_agent_reads():
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert all(block in readme for block in blocks("visual_qa")), "run python tests/support/transcript.py"
 
 
 def test_example_rows_are_tasks_of_the_environment():

@@ -15,6 +15,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from stopped_training import stop_after
 
 from sensorium.core import ConfigError, EpisodeStatus, TrainingError
 from sensorium.envs.letters.definition import Letters, LettersEnv
@@ -180,16 +181,11 @@ def test_environments_are_closed_also_when_a_round_is_given_up(tmp_path, counted
 
     monkeypatch.setattr(Counted, "_said", forever)
     training = GRPOTraining(counted.updated({"algo": {"max_staleness": 1, "total_updates": 3}}), tmp_path)
-    step, taken = training.learner.step, []
 
-    def last(*args, **kwargs):
-        assert begun.wait(60)  # an episode of the next round is under way
-        taken.append(0)
-        return step(*args, **kwargs)
+    def until_the_next_round_is_under_way():
+        assert begun.wait(60)
 
-    training.learner.step = last
-    rounds = training._round
-    training._round = lambda is_set: rounds(lambda: bool(taken))
+    stop_after(training, 1, until_the_next_round_is_under_way)
     assert not training.run()
     assert Counted.opened > 8
     assert Counted.closed == Counted.opened

@@ -4,6 +4,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from stopped_training import stop_after
 
 from sensorium.core import EpisodeStatus, TrainingError
 from sensorium.envs.letters.definition import Letters, LettersEnv
@@ -20,20 +21,11 @@ def settings(**algo):
     )
 
 
-def train(config, folder, stop_after=None):
+def train(config, folder, stop_at=None):
     """Train until the end, or until so many optimiser steps were taken."""
     training = GRPOTraining(config, folder)
-    if stop_after is not None:
-        step = training.learner.step
-        taken = []
-
-        def counted(*args, **kwargs):
-            taken.append(0)
-            return step(*args, **kwargs)
-
-        training.learner.step = counted
-        rounds = training._round
-        training._round = lambda is_set: rounds(lambda: len(taken) >= stop_after)
+    if stop_at is not None:
+        stop_after(training, stop_at)
     training.run()
     return training
 
@@ -56,11 +48,11 @@ def test_a_tiny_model_learns_to_write_vowels(tmp_path):
     assert summary["last_return"] >= 0.9
 
 
-@pytest.mark.parametrize("stop_after", [2, 4, 5])
-def test_a_run_stopped_in_the_middle_of_a_round_goes_on_bit_for_bit(tmp_path, stop_after):
+@pytest.mark.parametrize("stop_at", [2, 4, 5])
+def test_a_run_stopped_in_the_middle_of_a_round_goes_on_bit_for_bit(tmp_path, stop_at):
     config = settings(num_epochs=2, num_minibatches=2)
     train(config, tmp_path / "whole")
-    train(config, tmp_path / "parts", stop_after=stop_after)
+    train(config, tmp_path / "parts", stop_at=stop_at)
     assert not (tmp_path / "parts" / "summary.json").exists()
     train(config, tmp_path / "parts")
     one, two = weights(tmp_path / "whole"), weights(tmp_path / "parts")

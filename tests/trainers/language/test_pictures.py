@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+from stopped_training import stop_after
 
 from sensorium.llm.local import PictureError
 from sensorium.presets import find_preset
@@ -139,15 +140,7 @@ def test_equal_text_with_other_pictures_is_another_group(training, unit):
 def test_a_stopped_round_keeps_its_pictures(tmp_path):
     config = settings(num_minibatches=2)
     training = GRPOTraining(config, tmp_path / "parts")
-    step, taken = training.learner.step, []
-
-    def counted(*args, **kwargs):
-        taken.append(0)
-        return step(*args, **kwargs)
-
-    training.learner.step = counted
-    rounds = training._round
-    training._round = lambda is_set: rounds(lambda: len(taken) >= 1)
+    stop_after(training, 1)
     assert not training.run()
     again = GRPOTraining(config, tmp_path / "parts")
     pending = again._pending

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import torch
+from stopped_training import stop_after
 
 from sensorium.core import TrainingError
 from sensorium.envs.letters.definition import Letters, LettersEnv
@@ -171,17 +172,12 @@ def test_importance_is_weighed_and_the_ratio_is_then_that_of_the_update(tmp_path
 def test_a_stopped_run_keeps_the_rounds_that_wait(tmp_path):
     config = settings(2, total_updates=5, num_minibatches=2)
     training = GRPOTraining(config, tmp_path)
-    step, taken = training.learner.step, []
 
-    def counted(*args, **kwargs):
+    def until_a_round_waits():
         while not training._ahead.waiting():
             threading.Event().wait(0.005)
-        taken.append(0)
-        return step(*args, **kwargs)
 
-    training.learner.step = counted
-    rounds = training._round
-    training._round = lambda is_set: rounds(lambda: len(taken) >= 3)
+    stop_after(training, 3, until_a_round_waits)
     assert not training.run()
     again = GRPOTraining(config, tmp_path)
     kept = again._waiting

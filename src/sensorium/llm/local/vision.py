@@ -6,11 +6,8 @@ model, so that a placeholder that the model itself samples stays a token like an
 numbers are compared before anything is computed from them.
 """
 
-import base64
-import binascii
 import hashlib
 import inspect
-import io
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -21,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sensorium.core import ConfigError, require
+from sensorium.llm.embedded_pictures import encoded, picture
 from sensorium.llm.local.requests import Picture, PictureError
 
 _KEPT = 256
@@ -185,16 +183,14 @@ def with_pictures(
 
 def _decoded(url: str) -> Any:
     """A picture in RGB from a data URL."""
-    image_module = require("PIL.Image", extra="observe", purpose="a model that sees")
-    head, comma, text = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+    if encoded(url) is None:
         raise PictureError(
             f"A picture is at {url[:60]!r}. The local model takes pictures embedded in the conversation, as "
             "data: URLs with base64."
         )
     try:
-        return image_module.open(io.BytesIO(base64.b64decode(text, validate=True))).convert("RGB")
-    except (binascii.Error, ValueError, OSError) as error:
+        return picture(url)
+    except ValueError as error:
         raise PictureError(f"A picture cannot be read: {error}.") from error
 
 

@@ -1,7 +1,5 @@
 """What every sample is credited with: episodes and steps are compared within their groups."""
 
-import base64
-import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,7 +24,7 @@ from sensorium.algorithms.step_advantages import (
     step_returns,
 )
 from sensorium.algorithms.token_loss import overlong_penalty
-from sensorium.core import require
+from sensorium.llm.embedded_pictures import picture
 from sensorium.llm.messages import ImageBlock, TextBlock
 from sensorium.rollouts.trajectory import Trajectory, TrajectoryStep
 from sensorium.trainers.language.config import GRPOConfig, NearPictures, NearStates
@@ -182,12 +180,7 @@ def _embedded(steps: Sequence[TrajectoryStep], near: NearStates) -> Float[Tensor
 
 def _picture_hash(step: TrajectoryStep) -> Tensor:
     """Hash of the last picture of a state; zeros where there is none."""
-    require("PIL.Image", extra="observe", purpose="comparing pictures")
-    from PIL import Image
-
     pictures = [b for b in step.prompt[-1].content[step.state_from :] if isinstance(b, ImageBlock)]
     if not pictures or not pictures[-1].url.startswith("data:"):
         return torch.zeros(128, dtype=torch.uint8)
-    data = base64.b64decode(pictures[-1].url.partition(",")[2])
-    with Image.open(io.BytesIO(data)) as picture:
-        return difference_hash(np.asarray(picture.convert("RGB")))
+    return difference_hash(np.asarray(picture(pictures[-1].url)))
