@@ -1,7 +1,7 @@
 """Estimates of many lines at once: the rules of `estimate`, worked out on arrays instead of piece by piece.
 
 A text that was never seen has hundreds of pieces. To cut them out one after the other takes most of the time
-that is spent on the text; on arrays the same sums take a third of it.
+that is spent on the text; on arrays the same sums take about half of it.
 """
 
 from collections.abc import Callable, Sequence

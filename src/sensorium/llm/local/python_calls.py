@@ -1,4 +1,4 @@
-"""Tools told and called as Python functions: a third of the tokens of JSON or less, for small models.
+"""Tools told and called as Python functions: a third to a half of the tokens of JSON, for small models.
 
 The model reads ``lookup(item: str, attribute: str): Look up one attribute.`` and answers
 ``lookup("vase", "color")``.
