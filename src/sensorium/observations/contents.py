@@ -19,6 +19,7 @@ _MODALITIES: dict[Kind, Modality] = {
     "notebook": Modality.NOTEBOOK,
     "table": Modality.TABLE,
     "workbook": Modality.TABLE,
+    "database": Modality.TABLE,
     "array": Modality.TABLE,
     "arrays": Modality.TABLE,
     "image": Modality.IMAGE,
@@ -54,7 +55,7 @@ def parts_of_kind(
             from sensorium.observations.notebook import read_notebook
 
             return read_notebook(raw, part_id=part_id, config=config, is_cut=source.is_cut)
-        case "table" | "workbook":
+        case "table" | "workbook" | "database":
             from sensorium.observations.table import read_table
 
             return read_table(

@@ -23,6 +23,8 @@ _CUT: tuple[Kind, ...] = ("code", "structured", "table", "text")
 """Kinds of which the beginning of a file says something."""
 _WHOLE: tuple[Kind, ...] = ("image", "array", "arrays", "workbook")
 """Kinds of which a file is read as a whole or not at all."""
+_IN_PLACE: tuple[Kind, ...] = ("table", "database")
+"""Kinds whose reader takes the file itself, of whatever size, and reads a sample."""
 _MAX_NAMED = 200
 """Of more files the listing names the directories only: it would be longer than what it tells of."""
 _MAX_LISTED = 200
@@ -110,8 +112,7 @@ def _read_file(reader: "Reader", source: Source, path: Path, part_id: str, limit
     if limit is not None and kind in _CUT and not head.data.startswith(b"PAR1"):
         config = config.model_copy(update={"max_bytes": limit})
     is_plain = head.problem is None and not head.is_packed
-    if is_plain and kind == "table" and source.modality in (None, Modality.TABLE):
-        # A file larger than max_bytes is read as a sample.
+    if is_plain and kind in _IN_PLACE and source.modality in (None, Modality.TABLE):
         reader.add(parts_of_kind(kind, path, source, part_id, config, words), source)
         return
     content = read_content(path, config)

@@ -22,6 +22,8 @@ from sensorium.observations.values import Column, ProblemValue, TableValue
 if TYPE_CHECKING:
     from sensorium.observations.html_text import HtmlTable
 
+_MAGIC_BYTES = 16
+
 
 def read_table(
     raw: Any,
@@ -34,10 +36,11 @@ def read_table(
     """Read a table.
 
     Args:
-        raw: A pandas or polars DataFrame or Series, text or bytes of separated values, bytes of a Parquet
-            or Excel file, a path to such a file, a list of records (mappings or sequences), or a mapping of
-            names to columns.
-        part_id: Id of the part; the sheets of a workbook get ``{part_id}/{sheet}``.
+        raw: A pandas or polars DataFrame or Series, text or bytes of separated values, bytes of a Parquet,
+            Arrow, Excel or SQLite file, a path to such a file, a list of records (mappings or sequences),
+            or a mapping of names to columns.
+        part_id: Id of the part; the sheets of a workbook and the tables of a database get
+            ``{part_id}/{name}``.
         config: Limits.
         units: Name of a column -> unit; others are guessed from the names.
         meanings: Name of a column -> what it means.
@@ -156,31 +159,43 @@ def _grids(raw: Any, config: ReadConfig) -> list[tuple[str, Grid]]:
 
 
 def _file_grids(path: Path, config: ReadConfig) -> list[tuple[str, Grid]]:
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq", ".feather", ".xlsx", ".xls", ".ods"):
-        from sensorium.observations.workbooks import parquet_grid, workbook_grids
-
-        if suffix in (".parquet", ".pq"):
-            return [("", parquet_grid(path, config))]
-        return workbook_grids(path, config)
-    from sensorium.observations.delimited import read_delimited
-
     with path.open("rb") as file:
-        size = path.stat().st_size
-        separator = "\t" if suffix in (".tsv", ".tab") else None
+        found = _binary_grids(path, file.read(_MAGIC_BYTES), config)
+        if found is not None:
+            return found
+        from sensorium.observations.delimited import read_delimited
+
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        separator = "\t" if path.suffix.lower() in (".tsv", ".tab") else None
         return [("", read_delimited(file, size, config, separator))]
 
 
 def _bytes_grids(data: bytes, config: ReadConfig) -> list[tuple[str, Grid]]:
-    from sensorium.observations.workbooks import parquet_grid, workbook_grids
-
-    if data[:4] == b"PAR1":
-        return [("", parquet_grid(io.BytesIO(data), config))]
-    if data[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
-        return workbook_grids(io.BytesIO(data), config)
+    found = _binary_grids(data, data[:_MAGIC_BYTES], config)
+    if found is not None:
+        return found
     from sensorium.observations.delimited import read_delimited
 
     return [("", read_delimited(io.BytesIO(data), len(data), config))]
+
+
+def _binary_grids(source: Path | bytes, head: bytes, config: ReadConfig) -> list[tuple[str, Grid]] | None:
+    """The tables of a file that says by its first bytes what it is; None when it is text."""
+    from sensorium.observations.workbooks import arrow_grid, parquet_grid, workbook_grids
+
+    opened = source if isinstance(source, Path) else io.BytesIO(source)
+    if head.startswith(b"PAR1"):
+        return [("", parquet_grid(opened, config))]
+    if head.startswith(b"ARROW1"):
+        return [("", arrow_grid(opened, config))]
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return workbook_grids(opened, config)
+    if head.startswith(b"SQLite format 3\x00"):
+        from sensorium.observations.database import database_grids
+
+        return database_grids(source, config)
+    return None
 
 
 def _mapping_grid(raw: Mapping[Any, Any], config: ReadConfig) -> Grid:

@@ -1,8 +1,9 @@
-"""Parquet files and workbooks, read by whichever engine of pandas is installed."""
+"""Parquet and Arrow files, and workbooks, read by whichever engine of pandas is installed."""
 
 import importlib
 import io
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,39 @@ def parquet_grid(source: Path | io.BytesIO, config: ReadConfig) -> Grid:
     wanted = rows_within(total, file.metadata.num_columns, config)
     if wanted >= total:
         return pandas_grid(file.read().to_pandas(), config)
-    batches, count = [], 0
-    for batch in file.iter_batches(batch_size=min(wanted, 65_536)):
-        batches.append(batch.to_pandas())
-        count += len(batch)
-        if count >= wanted:
+    return _first_rows(file.iter_batches(batch_size=min(wanted, 65_536)), wanted, total, config)
+
+
+def arrow_grid(source: Path | io.BytesIO, config: ReadConfig) -> Grid:
+    """Read an Arrow file (Feather, version 2); of a large one the first rows.
+
+    Raises:
+        MissingDependencyError: pandas or pyarrow is not installed.
+    """
+    require("pandas", extra="observe", purpose="reading Arrow files")
+    arrow: Any = require("pyarrow", extra="observe", purpose="reading Arrow files")
+    with arrow.ipc.open_file(arrow.memory_map(str(source)) if isinstance(source, Path) else source) as file:
+        batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        total = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
+        wanted = rows_within(total, len(file.schema), config)
+        return _first_rows(batches, wanted, total, config)
+
+
+def _first_rows(batches: Iterable[Any], wanted: int, total: int, config: ReadConfig) -> Grid:
+    """The first rows of record batches of pyarrow."""
+    pandas = require("pandas", extra="observe", purpose="reading tables")
+    frames: list[Any] = []
+    count = 0
+    for batch in batches:
+        if frames and count >= wanted:
             break
-    grid = pandas_grid(pandas.concat(batches, ignore_index=True).head(wanted), config)
+        frames.append(batch.slice(0, wanted - count).to_pandas())
+        count += batch.num_rows
+    if not frames:
+        return Grid([], [], [], [], 0)
+    grid = pandas_grid(pandas.concat(frames, ignore_index=len(frames) > 1), config)
+    if wanted >= total:
+        return grid
     note = f"the first {wanted:,} of {total:,} rows were read"
     return grid._replace(total_rows=total, is_sample=True, notes=(*grid.notes, note))
 
