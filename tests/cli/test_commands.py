@@ -128,3 +128,11 @@ def test_train_evaluate_export_and_train_again(tmp_path: Path, capsys: pytest.Ca
     assert main([*train, "--on-existing", "restart", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["run"] == str(run)
     assert (run.with_name(f"{run.name}-replaced-1") / "report.html").is_file()
+
+
+def test_train_without_a_preset_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train"]) == 2
+    said = capsys.readouterr().out
+    assert "quickstart " in said
+    assert "grpo_tools " in said
+    assert "calculator" in said

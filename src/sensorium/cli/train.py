@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         allow_abbrev=False,  # --run must not be taken for --runs: other flags are settings
     )
     parser.add_argument(
-        "preset", metavar="PRESET", help="a complete configuration, e.g. quickstart, doom_basic"
+        "preset", metavar="PRESET", nargs="?", help="a complete configuration; without one they are listed"
     )
     parser.add_argument("--config", type=Path, action="append", default=[], help="YAML laid over the preset")
     parser.add_argument("--runs", type=Path, default=DEFAULT_RUNS, help="folder of all runs (default: runs)")
@@ -62,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     from sensorium.trainers.language.config import LanguageRunConfig
     from sensorium.trainers.run_directory import OnExisting
 
+    if args.preset is None:
+        print(f"sensorium train PRESET, one of:\n\n{listed_presets()}\n\nMore: sensorium train --help")
+        return 2
     config = resolve_config(args.preset, args.config, args.overrides)
     if args.dry_run:
         print(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False), end="")
@@ -80,6 +83,15 @@ def run(args: argparse.Namespace) -> int:
         return 130
     print(json.dumps(done.told) if args.json else done.closing_line)
     return 0
+
+
+def listed_presets() -> str:
+    """Every preset with the first line of what it says of itself."""
+    from sensorium.presets import PRESETS
+
+    width = max(map(len, PRESETS))
+    lines = {name: (preset.__doc__ or "").splitlines()[0] for name, preset in PRESETS.items()}
+    return "\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items())
 
 
 def _resume_command(args: argparse.Namespace) -> str:
