@@ -136,3 +136,16 @@ def test_train_without_a_preset_lists_them(capsys: pytest.CaptureFixture[str]) -
     assert "quickstart " in said
     assert "grpo_tools " in said
     assert "calculator" in said
+
+
+@pytest.mark.parametrize("command", [["envs", "list"], ["models", "list"]])
+def test_names_are_printed_whole_on_a_narrow_terminal(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    main([*command, "--json"])
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+    main(command)
+    said = capsys.readouterr().out
+    assert len(names) > 3
+    assert [name for name in names if name not in said] == []

@@ -62,18 +62,19 @@ def _list(args: argparse.Namespace) -> int:
         print(json.dumps([*rows, *(row | {"kind": "chat"} for row in chat)]))
         return 0
     table = Table(show_lines=True, title="for policy networks")
-    for column in ("task", "what to do", "sensors", "actions", "steps"):
-        table.add_column(column, justify="right" if column == "steps" else "left")
+    table.add_column("task", no_wrap=True)  # a name that is cut cannot be typed
+    table.add_column("what to do, with which senses and actions")
     for task in worlds.values():
         needs = " and ".join(" or ".join(group) for group in task.needs)
-        sensors = ", ".join(task.sensors) + (f"\n[dim]needs {needs}[/dim]" if needs else "")
-        table.add_row(
-            task.name, task.summary, sensors, ", ".join(task.action_spaces), str(task.default_max_steps)
-        )
+        told = [
+            f"senses: {', '.join(task.sensors)}" + (f"; needs {needs}" if needs else ""),
+            f"actions: {', '.join(task.action_spaces)}; {task.default_max_steps} steps",
+        ]
+        table.add_row(task.name, "\n".join([task.summary, *(f"[dim]{line}[/dim]" for line in told)]))
     Console().print(table)
     table = Table(title="for language models")
     for column in ("environment", "what to do", "settings"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "environment")
     for row in chat:
         table.add_row(row["name"], row["summary"], ", ".join(row["settings"]))
     Console().print(table)

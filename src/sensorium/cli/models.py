@@ -51,7 +51,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         return 0
     table = Table(title="Packaged models")
     for column in ("name", "what for", "size", "licence", "where"):
-        table.add_column(column, overflow="fold")
+        # A name that is cut cannot be typed.
+        table.add_column(column, overflow="fold", no_wrap=column in ("name", "size"))
     for row in rows:
         where = row["folder"] or f"not here: sensorium models fetch {row['name']}"
         table.add_row(row["name"], row["summary"], f"{row['size_mb']:.0f} MB", row["licence"], where)
