@@ -38,6 +38,9 @@ from sensorium.core import parse_config, wilson_interval
 from sensorium.evals.facts import Fact, is_retained
 from sensorium.evals.planting import plant_facts
 from sensorium.evals.retention import representation_text
+from sensorium.features.extractors.config import FeaturesConfig
+from sensorium.features.extractors.runner import FeatureRunner
+from sensorium.observations.read import read
 from sensorium.observations.source import Source
 from sensorium.representations.config import PipelineConfig
 from sensorium.representations.pipeline import ObservationPipeline
@@ -46,6 +49,8 @@ PACKAGES = ("sensorium", "pandas", "numpy", "scipy", "scikit-learn", "statsmodel
 RATIOS = (2, 5, 10)
 FACTS_PER_STATE = 8
 FORMS = {"notebook": "notebook", "table": "table", "traceback": "log", "source": "code"}
+EXTRACTORS = ("code_structure", "sentiment", "entities", "sentence")
+"""Those that run without a download: syntax trees, word lists, spaCy, an embedding model."""
 AVIARY = Path(__file__).parent / "peers" / "aviary" / "bin" / "python"
 
 
@@ -246,7 +251,45 @@ def measure_speed() -> dict[str, Any]:
             found[f"{name}, {limit}"] = dict(zip(("never_seen", "edited", "again"), rates, strict=True))
             table.add_row(name, f"{limit:,}", *(f"{r:,.0f}" for r in rates))
     CONSOLE.print(table)
+    texts, code, notebooks = (states for _, states, _ in every_state)
+    found["extraction"] = measure_extraction([*texts[:20], *code[:20], *notebooks[:2]])
     return found
+
+
+def measure_extraction(states: Sequence[Any]) -> dict[str, Any]:
+    """Milliseconds of CPU time per part that extraction takes: anew, from the cache on disk, and in memory.
+
+    Every state is read anew each time, so that its parts are hashed again.
+    """
+    table = Table(title="extraction, ms of CPU time per part")
+    for heading in ("extractor", "parts", "anew", "cached on disk", "cached in memory"):
+        table.add_column(heading, justify="left" if heading == "extractor" else "right")
+    found: dict[str, Any] = {}
+    first = {"first.md": "It works in Rome.", "first.py": "first = 1"}  # for it models are loaded
+    for name in EXTRACTORS:
+        with tempfile.TemporaryDirectory() as folder:
+            config = FeaturesConfig(extractors=(name,), cache_folder=folder, timeout_s=600.0)
+            with FeatureRunner(config) as runner:
+                runner.run(read(first).parts)
+                anew, _ = extraction_ms(runner, states)
+                in_memory, parts = extraction_ms(runner, states)
+            with FeatureRunner(config) as runner:
+                runner.run(read(first).parts)
+                on_disk, _ = extraction_ms(runner, states)
+        found[name] = {"parts": parts, "anew_ms": anew, "disk_ms": on_disk, "memory_ms": in_memory}
+        table.add_row(name, f"{parts:,}", *(f"{ms:.3f}" for ms in (anew, on_disk, in_memory)))
+    CONSOLE.print(table)
+    return found
+
+
+def extraction_ms(runner: FeatureRunner, states: Sequence[Any]) -> tuple[float, int]:
+    """Milliseconds of CPU time per part, and of how many parts there are features."""
+    observations = [read(state) for state in states]
+    start = time.process_time()
+    reports = [runner.run(observation.parts) for observation in observations]
+    seconds = time.process_time() - start
+    parts = sum(report.hits + report.misses for report in reports)
+    return 1e3 * seconds / parts, parts
 
 
 def speed_states() -> list[tuple[str, list[Any], int]]:
@@ -302,7 +345,6 @@ def measure_delta() -> dict[str, float]:
     """Bytes and time of the delta after one edited cell of a notebook of 200 cells."""
     import copy
 
-    from sensorium.observations.read import read
     from sensorium.representations.delta.observation import diff
 
     cells = [c for d in corpus() if d.kind == "notebook" for c in d.raw["cells"]][:1000]

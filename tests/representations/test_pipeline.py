@@ -158,6 +158,19 @@ def test_the_same_picture_is_sent_once():
     assert "[ref:again: same as ref:first]" in rep.messages[-1].text
 
 
+def test_texts_and_pictures_that_all_fit_are_shown_without_a_choice(monkeypatch: pytest.MonkeyPatch):
+    picture = Image.fromarray(np.full((40, 60, 3), 90, np.uint8))
+    raw = {"notes.md": "# Plan\n" + "Go on as before. " * 40, "screen.png": picture}
+    expected = pipeline(observation={"max_tokens": 8_192})(raw)
+    monkeypatch.setattr("sensorium.representations.selection.candidates", None)  # a call would fail
+    rep = pipeline(observation={"max_tokens": 8_192})(raw)
+    assert rep == expected
+    assert [entry.level for entry in rep.account.entries] == [Level.FULL, Level.FULL]
+    assert sum(isinstance(block, ImageBlock) for block in rep.state) == 1
+    with pytest.raises(TypeError):
+        pipeline(observation={"max_tokens": 200})(raw)
+
+
 def test_a_duplicate_retains_what_the_first_does():
     photo = Image.effect_noise((1024, 768), 60).convert("RGB")
     parts = (

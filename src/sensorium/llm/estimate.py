@@ -12,7 +12,7 @@ rounding up.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -146,13 +146,18 @@ class EstimateCounter(RuledCounter):
         """Tokens of a text, rounded up; 0 of an empty one. It is counted and remembered by lines."""
         if "\n" not in text:
             known = self._lines.get(text)
-            units = self._sum([text]) if known is None else known
+            units = self._line(text) if known is None else known
         else:
             lines = text.replace("\r\n", "\n").split("\n")  # either end is one piece
             units = self._sum(lines) + _UNIT * (len(lines) - 1)
         if self._scale != 1.0:
             units = round(units * self._scale)
         return -(-units // _UNIT)
+
+    def count_ahead(self, texts: Iterable[str]) -> None:
+        """Count the lines of many texts at once: `text` then finds them, which is faster than one by one."""
+        lines = "\n".join(texts).replace("\r\n", "\n").split("\n")
+        self._sum([*dict.fromkeys(lines)])
 
     def _sum(self, lines: Sequence[str]) -> int:
         """Hundredths of tokens of lines; those never seen are counted together."""
@@ -166,10 +171,21 @@ class EstimateCounter(RuledCounter):
             total += sum(self._remembered(line) for line in new if len(line) > SHORT_CHARS)
             new = [line for line in new if len(line) <= SHORT_CHARS]
         counts = self._count_new(new)
-        if len(known) + len(new) > _MAX_LINES:
-            self._lines = known = {}  # other threads may still read the old one
-        known.update(zip(new[:_MAX_LINES], counts, strict=False))
+        self._room_for(len(new)).update(zip(new[:_MAX_LINES], counts, strict=False))
         return total + sum(counts)
+
+    def _line(self, line: str) -> int:
+        """Hundredths of tokens of a line never seen."""
+        if len(line) > SHORT_CHARS:
+            return self._remembered(line)
+        units = self._room_for(1)[line] = self._count(line)
+        return units
+
+    def _room_for(self, count: int) -> dict[str, int]:
+        """Where so many more lines can be remembered."""
+        if len(self._lines) + count > _MAX_LINES:
+            self._lines = {}  # other threads may still read the old one
+        return self._lines
 
     def _count_new(self, lines: Sequence[str]) -> list[int]:
         """Hundredths of tokens of short lines."""

@@ -1,23 +1,23 @@
 """Estimates of many lines at once: the rules of `estimate`, worked out on arrays instead of piece by piece.
 
-A text that was never seen has hundreds of pieces. To cut them out one after the other takes most of the time
-that is spent on the text; on arrays the same sums take about half of it.
+A text that was never seen has hundreds of pieces. To cut them out one after the other would take most of the
+time that is spent on the text; on arrays, with tables for all that can stand side by side, it takes little.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
-Codes = npt.NDArray[np.uint16]
+Flags = npt.NDArray[np.bool_]
 Costs = npt.NDArray[np.int32]
 Places = npt.NDArray[np.intp]
 
-_LOWER, _UPPER, _DIGIT, _SIGN, _SPACE, _TAB, _OTHER = range(1, 8)
+_LINE_END, _LOWER, _UPPER, _DIGIT, _SIGN, _SPACE, _TAB, _OTHER = range(8)
 _CHARACTERS = {
+    _LINE_END: (10,),
     _LOWER: range(97, 123),
     _UPPER: range(65, 91),
     _DIGIT: range(48, 58),
@@ -26,7 +26,9 @@ _CHARACTERS = {
     _TAB: (9,),
 }
 """Kind -> characters; all others of ASCII are of the last kind."""
-_LINE_END = 10
+_KINDS, _ASCII, _BYTES = 8, 128, 256
+_ENDLESS = 1_000_000
+"""More than what any piece costs."""
 
 
 class Rules(NamedTuple):
@@ -58,26 +60,48 @@ class Rules(NamedTuple):
 class BlockCosts:
     """Counts many lines of ASCII in one go.
 
-    What a character costs depends on its own kind and on those of its neighbours. The three make one of 512
-    codes, by which the answers are looked up.
+    A text is a row of runs that begin with a letter or a sign. What its first character costs by itself, and
+    how rare its characters may be at no cost, depends on four kinds of characters: the one before it, its own
+    and the two behind it. They make one of 4,096 codes, by which the answers are looked up. How rare a
+    character is depends on itself and the one before it, which make one of 32,768 codes.
 
     Args:
-        rules: Costs.
+        rules: Costs; those of pairs and signs are below 256.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        kinds = bytearray([_OTHER]) * 256
+        kinds = bytearray([_OTHER]) * _BYTES
         for kind, characters in _CHARACTERS.items():
             for character in characters:
                 kinds[character] = kind
         self._kinds = bytes(kinds)
-        pairs = np.zeros((32, 32), np.int32)  # the low five bits of a letter number it from 1 on
-        pairs[1:27, 1:27] = np.array(rules.pairs)[:26, :26]
-        self._pairs = pairs.ravel()
-        self._alone = np.array(_by_code(self._cost_alone), np.int32)
-        self._begins_word = np.array(_by_code(_begins_word), np.bool_)
-        self._free = np.array(_by_code(self._free_of), np.int32)
+        self._rarity = _rarity(rules, np.frombuffer(kinds, np.uint8)[:_ASCII])
+        before, own, behind, second = np.indices((_KINDS,) * 4).reshape(4, -1)
+        is_letter = (own == _LOWER) | (own == _UPPER)
+        follows_letter = is_letter & ((before == _LOWER) | (before == _UPPER))
+        is_capital_anew = (own == _UPPER) & ((before == _LOWER) | (behind == _LOWER))
+        begins_word = (is_letter & ~follows_letter) | (follows_letter & is_capital_anew)
+        self._is_hump = follows_letter & is_capital_anew
+        """Whether a word begins right behind another one, whose letters do not matter to it."""
+        begins_signs = (own == _SIGN) & (before != _SIGN)
+        self._begins = begins_word | begins_signs
+        # A sign belongs to a word behind it: to small letters, or one capital in front of them.
+        takes_sign = (behind == _LOWER) | ((behind == _UPPER) & (second == _LOWER))
+        joins = begins_signs & takes_sign & (before != _SPACE)
+        # Control characters, and spaces that nothing behind them takes; runs of spaces and tabs.
+        is_alone = (own == _OTHER) | ((own == _SPACE) & np.isin(behind, (_DIGIT, _TAB, _OTHER, _LINE_END)))
+        is_alone |= (own == _SPACE) & (behind == _SPACE) & (before != _SPACE)
+        is_alone |= (own == _TAB) & (before != _TAB)
+        is_alone |= (own == _DIGIT) & (rules.digits_per_token == 1)
+        first = np.where(is_alone | self._begins, rules.unit, 0)
+        first[joins] = rules.sign_before
+        self._first = first.astype(np.int32)
+        capitals = begins_word & (own == _UPPER) & (behind != _LOWER)
+        free = np.where(capitals, rules.free_capitals, rules.free)
+        free[begins_signs] = rules.unit - rules.sign_run
+        free[joins] = _ENDLESS
+        self._free = free.astype(np.int32)
 
     def __call__(self, lines: Sequence[str]) -> list[int]:
         """What every line costs by itself, in hundredths of a token.
@@ -85,79 +109,37 @@ class BlockCosts:
         Args:
             lines: At least one; all characters are of ASCII, none is a line end.
         """
-        encoded = "\n".join([*lines, ""]).encode("ascii")
-        text = np.frombuffer(encoded, np.uint8)
+        encoded = "\n".join(["", *lines, "", "", ""]).encode("ascii")
+        size = len(encoded) - 3  # without the first line end, and those that only stand behind something
         kinds = np.frombuffer(encoded.translate(self._kinds), np.uint8)
-        wide = kinds.astype(np.uint16)
-        codes = wide << np.uint16(3)
-        codes[1:] += wide[:-1] << np.uint16(6)
-        codes[:-1] += wide[1:]
-        codes[0] += _OTHER << 6  # in front of the first and behind the last character are line ends
-        codes[-1] += _OTHER
-        costs = self._alone.take(codes)
-        self._add_words(text, kinds, codes, costs)
-        self._add_signs(text, kinds, codes, costs)
-        self._add_runs(kinds, codes, costs)
-        ends = np.flatnonzero(text == _LINE_END)
-        costs[ends] = 0
-        sums = np.cumsum(costs)[ends]
-        sums[1:] -= sums[:-1].copy()
-        counted: list[int] = sums.tolist()
+        pairs = ((kinds[:-1] << 3) | kinds[1:]).astype(np.intp)
+        codes = (pairs[:size] << 6) | pairs[2:]
+        costs: Costs = self._first.take(codes)
+        starts = self._begins.take(codes).nonzero()[0]
+        if len(starts):
+            # Two bytes side by side as one number, read at every place.
+            neighbours = np.ndarray((size,), "<u2", encoded, strides=(1,))
+            rarity: Bytes = self._rarity.take(neighbours)
+            rarity[self._is_hump.take(codes)] = 0
+            sums = np.add.reduceat(rarity, starts, dtype=np.int32) - self._free.take(codes.take(starts))
+            costs[starts] += np.maximum(sums, 0)
+        self._add_long_runs(encoded, kinds[1 : size + 1], costs)
+        begins = (kinds[:size] == _LINE_END).nonzero()[0][: len(lines)]  # costs leave out the first line end
+        counted: list[int] = np.add.reduceat(costs, begins).tolist()
         return counted
 
-    def _cost_alone(self, before: int, own: int, behind: int) -> int:
-        """Of what makes a piece of its own: control characters, and spaces that nothing behind them takes."""
-        is_space = own == _SPACE and behind in (_DIGIT, _TAB, _OTHER)
-        is_digit = own == _DIGIT and self._rules.digits_per_token == 1
-        return self._rules.unit if own == _OTHER or is_space or is_digit else 0
-
-    def _free_of(self, before: int, own: int, behind: int) -> int:
-        """Rarity that a word may have which begins with this letter."""
-        return self._rules.free_capitals if own == _UPPER and behind != _LOWER else self._rules.free
-
-    def _add_words(self, text: Bytes, kinds: Bytes, codes: Codes, costs: Costs) -> None:
-        """Words: small letters, perhaps with a capital in front, or capitals alone."""
-        at = np.flatnonzero(kinds <= _UPPER)
-        if not len(at):
-            return
-        own = codes.take(at)
-        begins = self._begins_word.take(own)
-        letters = text.take(at).astype(np.intp) & 31
-        rarity = np.zeros(len(at), np.int32)
-        rarity[1:] = self._pairs.take((letters[:-1] << 5) + letters[1:])
-        rarity[begins] = 0
-        starts = np.flatnonzero(begins)
-        sums = np.add.reduceat(rarity, starts) - self._free[own[starts]]
-        costs[at[starts]] = self._rules.unit + np.maximum(sums, 0)
-
-    def _add_signs(self, text: Bytes, kinds: Bytes, codes: Codes, costs: Costs) -> None:
-        """Runs of signs; a single one may belong to the word behind it."""
-        at = np.flatnonzero(kinds == _SIGN)
-        if not len(at):
-            return
-        rules, own, signs = self._rules, codes.take(at), text.take(at)
-        begins = (own >> 6) != _SIGN
-        each = np.full(len(at), rules.sign_new, np.int32)
-        each[1:][(signs[1:] == signs[:-1]) & ~begins[1:]] = rules.sign_same
-        starts = np.flatnonzero(begins)
-        runs = np.maximum(np.add.reduceat(each, starts) + rules.sign_run, rules.unit)
-        first, around = at[starts], own[starts]
-        following = around & 7
-        # A capital in front of a small letter begins a word that a sign may belong to, other capitals do not.
-        second = codes[first + 1] & 7
-        joins = (following == _LOWER) | ((following == _UPPER) & (second == _LOWER))
-        joins &= (around >> 6) != _SPACE
-        runs[joins] = rules.sign_before
-        costs[first] = runs
-
-    def _add_runs(self, kinds: Bytes, codes: Codes, costs: Costs) -> None:
-        """Runs of spaces but for the last one, of tabs, and of digits that share tokens."""
+    def _add_long_runs(self, encoded: bytes, kinds: Bytes, costs: Costs) -> None:
+        """Long runs of spaces but for the last one and of tabs, and all of digits that share tokens."""
         rules = self._rules
-        # A space with another one behind it; what stands before does not matter.
-        spaces = (codes & 63) == (_SPACE << 3) + _SPACE
-        for taken, width in ((spaces, rules.spaces_per_token), (kinds == _TAB, rules.tabs_per_token)):
+        spaces, tabs = rules.spaces_per_token, rules.tabs_per_token
+        if b" " * (spaces + 2) in encoded:
+            taken = kinds == _SPACE
+            taken[:-1] &= taken[1:]
             starts, lengths = _runs(taken)
-            costs[starts] = rules.unit * (1 + (lengths - 1) // width)
+            costs[starts] = rules.unit * (1 + (lengths - 1) // spaces)
+        if b"\t" * (tabs + 1) in encoded:
+            starts, lengths = _runs(kinds == _TAB)
+            costs[starts] = rules.unit * (1 + (lengths - 1) // tabs)
         if rules.digits_per_token > 1:
             starts, lengths = _runs(kinds == _DIGIT)
             pieces, rest = np.divmod(lengths, rules.digits_per_piece)
@@ -165,19 +147,21 @@ class BlockCosts:
             costs[starts] = rules.unit * (pieces * whole + -(-rest // rules.digits_per_token))
 
 
-def _begins_word(before: int, own: int, behind: int) -> bool:
-    """Whether a letter is the first of a word: after what is none, or a capital that begins anew."""
-    if own not in (_LOWER, _UPPER):
-        return False
-    return before not in (_LOWER, _UPPER) or (own == _UPPER and _LOWER in (before, behind))
+def _rarity(rules: Rules, kinds: Bytes) -> Bytes:
+    """At ``256 * own + before`` of two characters: how rare the second is as a letter, how new as a sign."""
+    code = np.arange(_ASCII)
+    is_letter = (kinds == _LOWER) | (kinds == _UPPER)
+    letters = np.where(is_letter, code & 31, 0)  # the low five bits of a letter number it from 1 on
+    pairs = np.zeros((27, 27), np.uint8)
+    pairs[1:, 1:] = np.array(rules.pairs)[:26, :26]
+    signs = np.where(code[:, None] == code, rules.sign_same, rules.sign_new)
+    found = np.where(kinds[:, None] == _SIGN, signs, pairs[letters[None, :], letters[:, None]])
+    table = np.zeros((_ASCII, _BYTES), np.uint8)
+    table[:, :_ASCII] = found
+    return table.ravel()
 
 
-def _by_code(answer: Callable[[int, int, int], int]) -> list[int]:
-    """Answers for every code: kind before, own kind, kind behind."""
-    return [answer(*kinds) for kinds in product(range(8), repeat=3)]
-
-
-def _runs(taken: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+def _runs(taken: Flags) -> tuple[Places, Places]:
     """Where runs of taken places begin, and how long they are."""
     at = np.flatnonzero(taken)
     if not len(at):

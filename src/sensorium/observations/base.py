@@ -37,11 +37,13 @@ class Part(Value):
     @cached_property
     def digest(self) -> str:
         """Hash of the content (not of id, time or weight): equal content has an equal digest."""
-        data = getattr(self.value, "data", None)
+        value, data = self.value, None
+        if value.kind == "image" or value.kind == "audio" or value.kind == "array":
+            data = value.data
         # Bytes are hashed as they are: base64 of a large picture takes milliseconds.
-        text = self.value.model_dump_json(exclude={"data"} if isinstance(data, bytes) else None)
+        text = value.model_dump_json(exclude=None if data is None else {"data"})
         total = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-        if isinstance(data, bytes):
+        if data is not None:
             total.update(data)
         return total.hexdigest()[:32]
 

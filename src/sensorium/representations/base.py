@@ -109,11 +109,6 @@ class Document:
         theirs = (other.title, other.texts, other.unit, other.fence, other.separator)
         return mine == theirs and self.segments == other.segments
 
-    def titled(self, title: str) -> "Document":
-        """The same under another title."""
-        source = self._segments if self._made is None else self._made
-        return Document(title, source, self.unit, self.fence, self.separator, texts=self.texts)
-
 
 class Lowered:
     """Texts in lower case as one, in which words are found faster than in each of them.

@@ -15,11 +15,13 @@ NOTHING = Candidate(Level.DROPPED, 0, 0.0, "", tuple)
 """Not to show it."""
 
 
-def whole(subject: Subject) -> Candidate:
-    """The subject as large as its limits allow."""
-    sheet = subject.sheet
-    assert sheet is not None
-    return drafted(subject, Draft(Level.FULL, sheet.full_tokens, 1.0, None, ""))
+def whole(subject: Subject) -> Candidate | None:
+    """The subject as large as its limits allow; None when it is shown in short only, or as another one."""
+    if subject.sheet is not None:
+        return drafted(subject, Draft(Level.FULL, subject.sheet.full_tokens, 1.0, None, ""))
+    if subject.twin is not None:
+        return None
+    return next((c for c in subject.media if c.level is Level.FULL and c.retained == 1.0), None)
 
 
 def drafted(subject: Subject, draft: Draft) -> Candidate:

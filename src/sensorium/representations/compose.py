@@ -102,9 +102,10 @@ def build_prompt(
     """
     context, budget = config.context_management, config.observation
     opening = (text_message("system", system),) if system else ()
+    opening_tokens = count_messages(counter, opening)
 
     def cost(blocks: Sequence[AnyBlock]) -> int:
-        return count_messages(counter, [*opening, Message(role="user", content=tuple(blocks))])
+        return opening_tokens + counter.message_overhead + count_blocks(counter, blocks)
 
     head: list[AnyBlock] = []
     if task and context.keep_original_instruction:
@@ -153,17 +154,13 @@ def _leans_on_hidden(picked: Sequence[Picked], history: History, first: int) -> 
 
 
 def _shown(state: State) -> dict[str, tuple[AnyBlock, ...]]:
-    return {
-        member.part.id: own
-        for p, own in zip(state.picked, state.written, strict=True)
-        for member in p.subject.members
-    }
+    return {member.part.id: p.blocks for p in state.picked for member in p.subject.members}
 
 
 def _entries(state: State, counter: TokenCounter) -> list[Entry]:
     entries: dict[str, Entry] = {}
-    for p, own in zip(state.picked, state.written, strict=True):
-        paid = _paid(p.subject, own, counter)
+    for p in state.picked:
+        paid = _paid(p.subject, p.blocks, counter)
         joined = sum(m.stop - m.start for m in p.subject.members[1:])
         segments = max(1, p.subject.members[-1].stop)
         for number, member in enumerate(p.subject.members):

@@ -1,6 +1,5 @@
 """Documents of parts that were met before: most of what an agent sees is as it was one step ago."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import cached_property
 
@@ -10,7 +9,7 @@ from sensorium.observations.base import Part
 from sensorium.representations.base import Document
 from sensorium.representations.config import MultimodalConfig
 from sensorium.representations.layout.dispatch import lay_out
-from sensorium.representations.scoring import shape_of, worth
+from sensorium.representations.scoring import Shapes, worth
 
 _LIMIT_BYTES = 32_000_000
 _SEGMENT_BYTES = 400
@@ -27,13 +26,9 @@ class Measured:
 
     def __init__(self, document: Document, counter: TokenCounter) -> None:
         self.document = document
-        self._counter = counter
-
-    @cached_property
-    def num_bytes(self) -> int:
+        self.num_bytes = sum(map(len, document.texts)) + _SEGMENT_BYTES * (1 + len(document.texts))
         """Memory it takes, about."""
-        texts = self.document.texts
-        return sum(map(len, texts)) + _SEGMENT_BYTES * (1 + len(texts))
+        self._counter = counter
 
     @cached_property
     def costs(self) -> list[int]:
@@ -44,15 +39,20 @@ class Measured:
     @cached_property
     def worth(self) -> list[float]:
         """Value of every segment before the task is considered."""
-        return worth(self.document)
+        return worth(self.document, self._shapes)
 
     @cached_property
     def substance(self) -> float:
         """Tokens as far as they are new: of n lines of one shape, each counts ``n ** -0.7``."""
-        shapes = list(map(shape_of, self.document.texts))
-        counts = Counter(shapes)
-        tokens: float = sum(c * counts[shape] ** -0.7 for c, shape in zip(self.costs, shapes, strict=True))
+        each, counts = self._shapes
+        if len(counts) == len(each):
+            return float(sum(self.costs))
+        tokens: float = sum(c * counts[shape] ** -0.7 for c, shape in zip(self.costs, each, strict=True))
         return tokens
+
+    @cached_property
+    def _shapes(self) -> Shapes:
+        return Shapes.of(self.document)
 
 
 class DocumentCache:

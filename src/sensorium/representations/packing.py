@@ -1,8 +1,10 @@
 """Which segments are kept within a limit: taken in order of rank, each with its parents, while they fit."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
 from sensorium.representations.base import Segment
@@ -16,10 +18,15 @@ _MISSES = 60
 class _Stop(NamedTuple):
     """Where a run met the first segment that did not fit."""
 
+    limit: int
+    """Of the run."""
     rank: int
     """Of that segment."""
     used: int
     kept: bytes
+
+
+_limit_of = attrgetter("limit")
 
 
 class _Done(NamedTuple):
@@ -55,7 +62,8 @@ class Packing:
             if parent is not None and 0 <= parent < count:
                 self._parents[place] = parent + 1
         self._order = [position + 1 for position in order]
-        self._stops: dict[int, _Stop] = {}
+        self._stops: list[_Stop] = []
+        """One per limit that was run, by rising limits."""
         self._done: _Done | None = None
         """The last run."""
 
@@ -72,16 +80,13 @@ class Packing:
 
     def _run(self, limit: int) -> _Done:
         order, costs, parents = self._order, self._costs, self._parents
-        known = max((known for known in self._stops if known <= limit), default=None)
-        if known is None:
+        at = bisect_right(self._stops, limit, key=_limit_of)
+        if at == 0:
             start, used, kept = 0, MARK_TOKENS, bytearray(self._count + 2)
             kept[0] = kept[-1] = 1
         else:
-            start, used, kept = (
-                self._stops[known].rank,
-                self._stops[known].used,
-                bytearray(self._stops[known].kept),
-            )
+            _, start, used, before = self._stops[at - 1]
+            kept = bytearray(before)
         misses, has_stopped, next_limit = 0, False, math.inf
         for rank in range(start, len(order)):
             place = order[rank]
@@ -101,7 +106,8 @@ class Packing:
                     continue
             next_limit = min(next_limit, used + price)
             if not has_stopped:
-                self._stops[limit], has_stopped = _Stop(rank, used, bytes(kept)), True
+                self._stops.insert(at, _Stop(limit, rank, used, bytes(kept)))
+                has_stopped = True
             misses += 1
             if misses > _MISSES:
                 break

@@ -31,6 +31,7 @@ from sensorium.representations.weights import part_weights
 
 _TASK_ID = "(task)"
 _MAX_ERRORS, _ERROR_CHARS = 3, 200
+_NO_HISTORY = History()
 
 
 class Trace(NamedTuple):
@@ -228,7 +229,7 @@ class ObservationPipeline:
         system: str,
         weights: Mapping[str, float] | None,
     ) -> Trace:
-        past = history or History()
+        past = history or _NO_HISTORY
         prompt = build_prompt(task, system, past, self.config, self.counter)
         subjects: list[Subject] = []
         if self.config.context_management.keep_current_state:

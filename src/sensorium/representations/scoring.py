@@ -3,9 +3,10 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from sensorium.representations.base import Document, Lowered, Segment
 
@@ -16,17 +17,22 @@ _MAX_CHARS = 2_000
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DIGITS = re.compile(r"\d+")
 _HARD = re.compile(
-    r"[a-z]++(?![A-Z_])|"  # plain words are stepped over at once, as an empty group
+    r"(?:[a-z]++(?![A-Z_])[^\dA-Za-z\"']*+)++|"  # plain words are stepped over at once, as an empty group
     r"(\d[\d.,:/eE+-]*|[A-Za-z]++_\w+|[a-z]++[A-Z]\w*|\b[A-Z]{2,}\b|(?<=[a-z,;] )[A-Z][a-z]+"
     r"|\"[^\"]{1,60}\"|'[^']{1,60}')"
 )
-_ANY_HARD = re.compile(r"[\dA-Z_\"']")
 _SAYS_ANYTHING = re.compile(r"[^\W_]")
 _ALARM = re.compile(
     r"\b(?:error|exception|traceback|fail(?:ed|ure|s)?|fatal|critical|warn(?:ing)?|assert(?:ion)?\w*|panic|abort(?:ed)?|"
     r"denied|refused|timed? ?out|cannot|can't|unable|invalid|missing|undefined|not found|nan|deprecated)\b",
 )
 """Matched in lower case."""
+_ALARM_BEGINNINGS = (
+    *("error", "exception", "traceback", "fail", "fatal", "critical", "warn", "assert", "panic", "abort"),
+    *("denied", "refused", "timeout", "timedout", "time out", "timed out", "cannot", "can't", "unable"),
+    *("invalid", "missing", "undefined", "not found", "nan", "deprecated"),
+)
+"""One of them is in everything that `_ALARM` matches."""
 _NONE: frozenset[str] = frozenset()
 _COMMON = frozenset(
     _WORD.findall(
@@ -92,12 +98,8 @@ def _begin(stem: str) -> str:
 @lru_cache(maxsize=65_536)
 def information(text: str) -> float:
     """What a line says beside words everybody knows, in [0.2, 1]: numbers, names, identifiers, quotations."""
-    if not text or text.isspace():
-        return 0.02
     if _SAYS_ANYTHING.search(text) is None:
-        return 0.05
-    if _ANY_HARD.search(text) is None:
-        return 0.2
+        return 0.05 if text.strip() else 0.02
     return min(1.0, 0.2 + 0.2 * len(set(_HARD.findall(text[:_MAX_CHARS])) - {""}))
 
 
@@ -196,19 +198,37 @@ class Relevance:
         return share
 
 
-def worth(document: Document) -> list[float]:
+class Shapes(NamedTuple):
+    """The shape of every segment of a document, and how many have it."""
+
+    each: list[str]
+    counts: Counter[str]
+
+    @classmethod
+    def of(cls, document: Document) -> "Shapes":
+        """Shapes of the segments."""
+        each = list(map(shape_of, document.texts))
+        return cls(each, Counter(each))
+
+
+def worth(document: Document, shapes: Shapes | None = None) -> list[float]:
     """Value of every segment before the task is considered: ``weight * information * novelty * alarm``.
 
     Novelty is ``count ** -0.7`` for a line whose shape occurs `count` times in the document, and
     ``count ** -0.2`` for the first of them.
+
+    Args:
+        document: Whose segments.
+        shapes: Those of its segments, where they are known.
     """
-    is_code = bool(document.fence)  # there ``error`` is a name like any other
-    found = []
-    for segment, novelty in zip(document.segments, _novelties(document.segments), strict=True):
-        value = segment.weight * information(segment.text) * novelty if segment.weight > 0.0 else 0.0
-        if not is_code and segment.weight < _STRONG and _is_alarm(segment.text):
-            value *= ALARM_GAIN
-        found.append(value)
+    segments = document.segments
+    found = [s.weight * information(s.text) if s.weight > 0.0 else 0.0 for s in segments]
+    for at, novelty in _novelties(segments, shapes or Shapes.of(document)):
+        found[at] *= novelty
+    if not document.fence:  # in code ``error`` is a name like any other
+        for at in document.lowered.containing(_ALARM_BEGINNINGS):
+            if segments[at].weight < _STRONG and _is_alarm(segments[at].text):
+                found[at] *= ALARM_GAIN
     return found
 
 
@@ -227,20 +247,17 @@ def scores(document: Document, relevance: Relevance, worth_of: Sequence[float] |
     return found
 
 
-def _novelties(segments: Sequence[Segment]) -> list[float]:
-    """Factor of every segment for what is said in much the same way elsewhere in its document."""
-    shapes = [shape_of(segment.text) for segment in segments]
-    counts = Counter(shapes)
-    if len(counts) == len(shapes):
-        return [1.0] * len(shapes)
+def _novelties(segments: Sequence[Segment], shapes: Shapes) -> Iterator[tuple[int, float]]:
+    """Positions of segments that say in much the same way what others of their document say, with factors."""
+    if len(shapes.counts) == len(shapes.each):
+        return
     seen: set[str] = set()
-    found = []
-    for segment, shape in zip(segments, shapes, strict=True):
-        count = counts[shape]
-        found.append(1.0 if count == 1 else count**-0.7 if shape in seen else count**-0.2)
-        if segment.weight > 0.0:
-            seen.add(shape)
-    return found
+    for at, shape in enumerate(shapes.each):
+        count = shapes.counts[shape]
+        if count > 1:
+            yield at, count**-0.7 if shape in seen else count**-0.2
+            if segments[at].weight > 0.0:
+                seen.add(shape)
 
 
 @lru_cache(maxsize=65_536)

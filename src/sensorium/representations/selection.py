@@ -34,6 +34,13 @@ class Picked(NamedTuple):
     weight: Weight
     options: list[Candidate]
     pick: int
+    blocks: tuple[AnyBlock, ...]
+    """What shows it."""
+
+    @classmethod
+    def of(cls, subject: Subject, weight: Weight, options: list[Candidate], pick: int) -> "Picked":
+        """Write the candidate that is taken."""
+        return cls(subject, weight, options, pick, options[pick].write())
 
     @property
     def candidate(self) -> Candidate:
@@ -46,8 +53,6 @@ class State(NamedTuple):
 
     picked: list[Picked]
     blocks: tuple[AnyBlock, ...]
-    written: list[tuple[AnyBlock, ...]]
-    """For every subject its own blocks."""
 
 
 class Selection:
@@ -74,15 +79,10 @@ class Selection:
             visible_from: First step whose state the agent still has in its context.
         """
         if not self._subjects:
-            return State([], (), [])
-        if self._fits_whole(limit):
-            picked = [
-                Picked(s, w, [whole(s), NOTHING], 0)
-                for s, w in zip(self._subjects, self._weights, strict=True)
-            ]
-            state = self._written(picked, self._heading(limit, is_guided=False))
-            if self._cost(state) <= limit:
-                return state
+            return State([], ())
+        everything = self._whole(limit)
+        if everything is not None:
+            return everything
         heading = self._heading(limit, is_guided=True)
         room = limit - self._counter.text(heading) - 1
         picked = self._choose(room - min(TAIL_TOKENS, limit // 8), visible_from)
@@ -92,19 +92,26 @@ class Selection:
         state = self._written(picked, heading)
         while self._cost(state) > limit:
             if all(p.candidate is NOTHING for p in picked):
-                return State(picked, (), [()] * len(picked))  # not even the heading fits
+                return State(picked, ())  # not even the heading fits
             picked = _one_step_down(picked)
             state = self._written(picked, heading)
         return state
 
-    def _fits_whole(self, limit: int) -> bool:
-        """Whether everything can be shown as it is, and nothing of it was shown before."""
-        total = 0
-        for subject in self._subjects:
-            if subject.sheet is None or subject.part.id in self._context.history.shown:
-                return False
-            total += subject.sheet.full_tokens
-        return total <= limit
+    def _whole(self, limit: int) -> State | None:
+        """Everything as it is: there is nothing to choose. None when it does not fit, or was shown before."""
+        total, shown = 0, self._context.history.shown
+        picked: list[Picked] = []
+        for subject, weight in zip(self._subjects, self._weights, strict=True):
+            candidate = None if subject.part.id in shown else whole(subject)
+            if candidate is None or total + candidate.tokens > limit:
+                return None
+            total += candidate.tokens
+            picked.append(Picked.of(subject, weight, [candidate, NOTHING], 0))
+        heading = self._heading(limit, is_guided=False)
+        state = self._written(picked, heading)
+        # Texts cost no more joined than by themselves, a line end each: mostly there is no need to count.
+        fits = total + self._counter.text(heading) + len(picked) <= limit or self._cost(state) <= limit
+        return state if fits else None
 
     def _choose(self, limit: int, visible_from: int) -> list[Picked]:
         room = limit if len(self._subjects) == 1 else None
@@ -116,7 +123,7 @@ class Selection:
             choices.append([Choice(c.tokens, worth * c.retained) for c in found])
         picks = choose(choices, max(0, limit))
         return [
-            Picked(s, w, o, p)
+            Picked.of(s, w, o, p)
             for s, w, o, p in zip(self._subjects, self._weights, options, picks, strict=True)
         ]
 
@@ -136,13 +143,13 @@ class Selection:
             if 0 <= left < 12:
                 break
             p = picked[at]
-            now = self._counter.text(_text_of(p.candidate.write()))
+            now = self._counter.text(_text_of(p.blocks))
             other = _grown(p, now + left)
             if other is None:
                 continue
             if other.tokens > now or (left < 0 and other.retained >= MOSTLY * p.candidate.retained):
                 left -= other.tokens - now
-                picked[at] = p._replace(options=[*p.options, other], pick=len(p.options))
+                picked[at] = Picked.of(p.subject, p.weight, [*p.options, other], len(p.options))
         return picked
 
     def _cost(self, state: State) -> int:
@@ -150,10 +157,9 @@ class Selection:
 
     def _written(self, picked: list[Picked], heading: str) -> State:
         """Parts in the order of their sources under the heading, neighbouring texts joined."""
-        written = [p.candidate.write() for p in picked]
         blocks: list[AnyBlock] = [TextBlock(text=heading)] if heading else []
-        for own in written:
-            blocks += own
+        for p in picked:
+            blocks += p.blocks
         hidden = sum(len(p.subject.members) for p in picked if p.candidate.level is Level.DROPPED)
         known = [p for p in picked if p.candidate.level is Level.DELTA and p.candidate.tokens == 0]
         same = sum(len(p.subject.members) for p in known)
@@ -161,7 +167,7 @@ class Selection:
             blocks.append(TextBlock(text=f"[{same} unchanged: see above]"))
         if hidden:
             blocks.append(TextBlock(text=f"[{hidden} more not shown; fetch_part ref: lists them]"))
-        return State(picked, _joined(blocks), written)
+        return State(picked, _joined(blocks))
 
     def _heading(self, limit: int, *, is_guided: bool) -> str:
         """What stands above the state: whose it is, a guide to its marks, and the errors in it."""
@@ -239,10 +245,10 @@ def _one_step_down(picked: Sequence[Picked]) -> list[Picked]:
                 if best is None or rate < best[0]:
                     best = (rate, at, i)
     if best is None:
-        return [p._replace(options=[NOTHING], pick=0) for p in picked]
+        return [Picked.of(p.subject, p.weight, [NOTHING], 0) for p in picked]
     _, at, i = best
     changed = list(picked)
-    changed[at] = changed[at]._replace(pick=i)
+    changed[at] = Picked.of(*picked[at][:3], i)
     return changed
 
 

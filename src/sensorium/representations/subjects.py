@@ -19,6 +19,7 @@ from sensorium.observations.values import (
 )
 from sensorium.representations.base import Document, Level, Segment
 from sensorium.representations.config import PipelineConfig
+from sensorium.representations.counting import count_ahead
 from sensorium.representations.documents import DocumentCache, Measured
 from sensorium.representations.history import History, one_line
 from sensorium.representations.media.audio import audio_variants
@@ -132,9 +133,9 @@ def build_subjects(
         label = part.id.removeprefix(f"{root}/") if root else part.id
         heading = label if part.timestamp_s is None else f"{label} at {part.timestamp_s:g} s"
         if document is not None:
-            subject = _of_text(group, label, heading, documents, relevance)
-            subject.summary = features.get(part.id, {}).get("summary")
-            subjects.append(subject)
+            members, sheet = _of_text(group, heading, documents, relevance)
+            summary = features.get(part.id, {}).get("summary")
+            subjects.append(Subject(members, label, sheet, summary=summary))
             continue
         digest = _same_media(part)
         twin = first.setdefault(digest, part.id) if digest else part.id
@@ -143,6 +144,11 @@ def build_subjects(
         subjects.append(
             Subject((Member(part, 0, 0),), label, None, media, twin if twin != part.id else None, tokens)
         )
+    laid_out = [(subject, subject.sheet) for subject in subjects if subject.sheet is not None]
+    if len(laid_out) > 1:
+        count_ahead(documents.counter, [sheet.full_text for _, sheet in laid_out])
+    for subject, sheet in laid_out:
+        subject.tokens = _whole_tokens(subject.part, sheet, documents.counter)
     return subjects
 
 
@@ -174,8 +180,9 @@ def _grouped(parts: Sequence[Part], documents: Sequence[Measured | None]) -> lis
 
 
 def _of_text(
-    group: Sequence[_Laid], label: str, heading: str, documents: DocumentCache, relevance: Relevance
-) -> Subject:
+    group: Sequence[_Laid], heading: str, documents: DocumentCache, relevance: Relevance
+) -> tuple[tuple[Member, ...], Sheet]:
+    """The members of a subject of text, and its document under a heading."""
     part, measured = group[0]
     assert measured is not None
     # The notes of tables and the like stand in their documents already.
@@ -187,16 +194,18 @@ def _of_text(
         members.append(Member(output, start, start + len(laid.document.texts)))
     if tells_notes or len(members) > 1:
         measured = documents.joined(tuple(member.part for member in members), lambda: _joined(group))
-    document, counter = measured.document, documents.counter
-    sheet = Sheet(heading, document, counter, relevance, measured)
-    whole = sheet.full_tokens
+    return tuple(members), Sheet(heading, measured.document, documents.counter, relevance, measured)
+
+
+def _whole_tokens(part: Part, sheet: Sheet, counter: TokenCounter) -> int:
+    """Tokens of a part that is laid out, before any limit."""
     raw, value = part.text, part.value
     if raw is not None and len(raw) > len(sheet.full_text):
-        whole = counter.text(raw)
-    elif isinstance(value, TableValue):
-        rows = sum(segment.place.startswith("row ") for segment in document.segments)
-        whole = round(whole * max(1.0, value.num_rows / max(1, rows)))
-    return Subject(tuple(members), label, sheet, tokens=whole)
+        return counter.text(raw)
+    if isinstance(value, TableValue):
+        rows = sum(segment.place.startswith("row ") for segment in sheet.document.segments)
+        return round(sheet.full_tokens * max(1.0, value.num_rows / max(1, rows)))
+    return sheet.full_tokens
 
 
 def _joined(group: Sequence[_Laid]) -> Document:

@@ -62,8 +62,12 @@ class Sheet:
         title = document.title.removeprefix(f"{label.rpartition('/')[2]}: ")
         self.heading = f"### {label}: {title}" if title else f"### {label}"
         self.full_text = self._written(None)
-        self.full_tokens = counter.text(self.full_text)
         self._last_draft: Draft | None = None
+
+    @cached_property
+    def full_tokens(self) -> int:
+        """Tokens of `full_text`."""
+        return self._counter.text(self.full_text)
 
     @cached_property
     def values(self) -> list[float]:
@@ -209,7 +213,8 @@ def left_out(document: Document, start: int, stop: int) -> str:
 
     Places that are not numbered are not named: they cost more tokens than they tell.
     """
-    first, last = document.segments[start].place, document.segments[stop - 1].place
+    segments = document.segments
+    first, last = segments[start].place, segments[stop - 1].place
     begin, end = _numbered(first), _numbered(last)
     if begin is None or end is None or begin[0] != end[0]:
         count, unit = stop - start, document.unit

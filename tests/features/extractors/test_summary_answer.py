@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,12 +88,31 @@ def test_any_answer_can_be_read(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "filler", [" ", "\n", "[", "[1", "[1 ", "1,", "111,", "9", "a ", ". ", "-", "[1-2] ."]
+    ("filler", "cited", "smallest"),
+    [
+        (" ", (), None),
+        ("\n", (), None),
+        ("[", (), None),
+        ("[1", (), 1),
+        ("[1 ", (), 1),
+        ("1,", (), 1),
+        ("111,", (), 111),
+        ("9", (), Decimal("1e40")),
+        ("a ", (), None),
+        (". ", (), None),
+        ("-", (), None),
+        ("[1-2] .", ((1, 2),), 1),
+    ],
 )
-def test_endless_answers_are_read_at_once(filler: str) -> None:
+def test_endless_answers_are_read_at_once(
+    filler: str, cited: tuple[tuple[int, int], ...], smallest: Decimal | int | None
+) -> None:
     """A pattern that goes back and forth would take minutes on these."""
-    read_answer(f"Lost {filler * 20_000} [20", LINES)
-    numbers_in(filler * 50_000)
+    (sentence,) = read_answer(f"Lost {filler * 20_000} [20", LINES)
+    assert sentence.text.startswith("Lost")
+    assert len(sentence.text) <= 603
+    assert sentence.cited == cited
+    assert min(numbers_in(filler * 50_000), default=None) == smallest
 
 
 def test_a_sentence_said_twice_stands_once_with_the_lines_of_both() -> None:

@@ -43,8 +43,10 @@ def lay_out_code(part: Part, config: CodeConfig | None = None) -> Document:
     return code_document(value, config or CodeConfig())
 
 
-def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = True) -> Document:
-    """Like `lay_out_code`, of a value, on request without numbers in front of the lines."""
+def code_document(
+    value: CodeValue, config: CodeConfig, title: str = "", *, is_numbered: bool = True
+) -> Document:
+    """Like `lay_out_code`, of a value, on request under another title and without numbers of lines."""
     state, after = state_before(value), state_after(value)
     has_state = bool(state or after)
     body = _Body(value, config, is_numbered)
@@ -57,7 +59,7 @@ def code_document(value: CodeValue, config: CodeConfig, *, is_numbered: bool = T
     start = len(above) + len(body.texts) + len(below)
     below += [s if s.parent is None else s._replace(parent=s.parent + start) for s in after]
     return Document(
-        title=_title(value),
+        title=title or _title(value),
         segments=lambda: [*above, *body.segments(len(state) + has_state), *below],
         unit="lines",
         fence=None if has_state else value.language or "",
@@ -170,11 +172,13 @@ class _Body:
                 count = self._signature_length(lines, index, chosen)
                 pieces.append((index, count, "signature"))
                 block = lines[index : index + count]
-                texts.append("\n".join([f"{line:>{width}} {own}" if width else own for line, own in block]))
+                texts.append(
+                    "\n".join([f"{str(line).rjust(width)} {own}" if width else own for line, own in block])
+                )
             else:
                 count = 1
                 pieces.append((index, 1, "line"))
-                texts.append(f"{number:>{width}} {text}" if width else text)
+                texts.append(f"{str(number).rjust(width)} {text}" if width else text)
             index += count
             previous = index
 

@@ -31,12 +31,10 @@ def lay_out_cell(part: Part, config: MultimodalConfig = _ALL) -> Document:
     value = value_of(part, CellValue, "notebook cells")
     if value.cell_type != "code":
         kind: TextFormat = "markdown" if value.cell_type == "markdown" else "plain"
-        document = text_document(value.source, kind, config.text)
-        return document.titled(f"cell {value.index} ({value.cell_type})")
+        return text_document(value.source, kind, config.text, f"cell {value.index} ({value.cell_type})")
     code = CodeValue(text=value.source, language=value.language)
     run = "not run" if value.execution_count is None else f"run {value.execution_count}"
-    document = code_document(code, config.code, is_numbered=False)
-    return document.titled(f"cell {value.index} (code, {run})")
+    return code_document(code, config.code, f"cell {value.index} (code, {run})", is_numbered=False)
 
 
 def lay_out_output(part: Part, config: NotebookConfig = NotebookConfig()) -> Document:

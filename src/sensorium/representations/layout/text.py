@@ -55,7 +55,9 @@ _LEVEL_WEIGHT = {
     "PANIC": 5.0,
 }
 _SAYS_ANYTHING = re.compile(r"[^\W_]")
-_HAS_FACT = re.compile(r"[\d=:→\"'`]|\b[A-Z]{2,}\b")
+_HAS_FACT = re.compile(r"[\d=:→\"'`A-Z](?:(?<![A-Z])|(?<!\w[A-Z])[A-Z]+\b)")
+"""A sign or digit that tells something, or a word in capitals. Every match begins with one of few characters,
+so that all others are skipped fast."""
 _TAGS = re.compile(r"<[^>]*>")
 _FRAME = re.compile(r'^\s*(?:\| )*(?:File "|at |#?\d+[: ]\s|goroutine |\S+:\d+)')
 _LIBRARY = re.compile(
@@ -87,8 +89,8 @@ def lay_out_text(part: Part, config: TextConfig | None = None) -> Document:
     return text_document(value.text, value.format, config or TextConfig())
 
 
-def text_document(text: str, kind: TextFormat, config: TextConfig) -> Document:
-    """Like `lay_out_text`, of a text and how it is written."""
+def text_document(text: str, kind: TextFormat, config: TextConfig, title: str = "") -> Document:
+    """Like `lay_out_text`, of a text and how it is written; by default that is its title."""
     lines, left_out = _divided(text, config.max_chars)
     more = [f"... {counted(left_out, 'more character')} not read ..."] if left_out else []
 
@@ -97,7 +99,7 @@ def text_document(text: str, kind: TextFormat, config: TextConfig) -> Document:
         return segments + [Segment(said, 1.0, is_pinned=True) for said in more]
 
     fence = "" if kind in ("log", "traceback") else "html" if kind == "html" else None
-    title = f"{'text' if kind == 'plain' else kind}, {said_lines(text)}"
+    title = title or f"{'text' if kind == 'plain' else kind}, {said_lines(text)}"
     unit = "lines" if not lines.texts or lines.numbers[-1] >= len(lines.texts) else "pieces"
     return Document(title, weighed, unit, fence, texts=lines.texts + more)
 
