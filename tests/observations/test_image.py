@@ -429,3 +429,14 @@ def test_arbitrary_and_damaged_bytes_never_raise(noise: bytes, form: str, random
         if isinstance(part.value, ImageValue):
             pixels = decoded(part.value.data)
             assert pixels.shape[:2] == (part.value.height, part.value.width)
+
+
+def test_a_picture_met_again_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.random.default_rng(7).integers(0, 256, (33, 21, 3), dtype=np.uint8)
+    (first,) = read_image(pixels, part_id="a")
+    saved: list[str] = []
+    monkeypatch.setattr(Image.Image, "save", lambda *_, **__: saved.append("again"))
+    (second,) = read_image(pixels.copy(), part_id="b")
+
+    assert second.value == first.value
+    assert saved == []

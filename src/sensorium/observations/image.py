@@ -188,11 +188,12 @@ class _Reader:
 
         standard = pixels.standardise(picture)
         mime = _KEPT_MIMES.get(picture.format or "")
+        sha256 = pixels.pixel_hash(standard.picture)
         if original is not None and mime is not None and not standard.is_changed:
             data = original
         else:
             is_photo = picture.format in ("JPEG", "MPO")
-            data = pixels.encode(standard.picture, as_jpeg=is_photo)
+            data = pixels.encode(standard.picture, sha256, as_jpeg=is_photo)
             mime = "image/jpeg" if is_photo else "image/png"
         value = ImageValue(
             data=data,
@@ -200,7 +201,7 @@ class _Reader:
             width=standard.picture.width,
             height=standard.picture.height,
             url=None if suffix else self.url,
-            sha256=pixels.pixel_hash(standard.picture),
+            sha256=sha256,
             alt=self.alt,
         )
         return self._part(value, *notes, *standard.notes, suffix=suffix)

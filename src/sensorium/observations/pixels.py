@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from sensorium.core import ObservationError
+from sensorium.core.byte_cache import ByteCache
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "ICO", "PPM", "JPEG2000", "AVIF")
 """What Pillow may open: no format that starts another program or that has no signature of its own."""
 
 _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 _EXIF_ORIENTATION = 0x0112
+_encoded: ByteCache[bytes] = ByteCache(64 * 1024 * 1024, len)
 
 
 class Standard(NamedTuple):
@@ -197,8 +199,25 @@ def pixel_hash(picture: Image.Image) -> str:
     return digest.hexdigest()
 
 
-def encode(picture: Image.Image, *, as_jpeg: bool = False) -> bytes:
-    """Encode as PNG, without loss, or as JPEG of quality 95 where the original was a JPEG already."""
+def encode(picture: Image.Image, sha256: str, *, as_jpeg: bool = False) -> bytes:
+    """Encode as PNG, without loss, or as JPEG of quality 95 where the original was a JPEG already.
+
+    Episodes of one task show the same pictures again and again, so that what was encoded last is kept.
+
+    Args:
+        picture: In standard form.
+        sha256: Its `pixel_hash`.
+        as_jpeg: Which of the two.
+    """
+    key = (sha256, picture.mode, as_jpeg)
+    data = _encoded.get(key)
+    if data is None:
+        data = _encode(picture, as_jpeg)
+        _encoded.put(key, data)
+    return data
+
+
+def _encode(picture: Image.Image, as_jpeg: bool) -> bytes:
     buffer = io.BytesIO()
     if as_jpeg:
         picture.save(buffer, "JPEG", quality=95, subsampling=0)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from sensorium.core import ObservationError
 from sensorium.llm.messages import AnyBlock
 from sensorium.metrics import ObservationMeter, ObservationSample
@@ -17,8 +19,8 @@ class SessionState(Record):
 
     task: str
     system: str = ""
-    history: History = History()
-    adaptive: AdaptiveState = AdaptiveState()
+    history: History = Field(default_factory=History)
+    adaptive: AdaptiveState = Field(default_factory=AdaptiveState)
 
 
 class Session:

@@ -143,13 +143,13 @@ def crop(part: Part, region: tuple[int, int, int, int]) -> Part:
             f"0, 0, {picture.width}, {picture.height}."
         )
     cut = picture.crop((left, top, right, bottom))
-    is_photo = value.mime == "image/jpeg"
+    is_photo, sha256 = value.mime == "image/jpeg", pixel_hash(cut)
     piece = ImageValue(
-        data=encode(cut, as_jpeg=is_photo),
+        data=encode(cut, sha256, as_jpeg=is_photo),
         mime="image/jpeg" if is_photo else "image/png",
         width=cut.width,
         height=cut.height,
-        sha256=pixel_hash(cut),
+        sha256=sha256,
         alt=value.alt,
     )
     note = f"pixels {left}-{right} x {top}-{bottom} of {picture.width}x{picture.height}"
