@@ -65,6 +65,8 @@ class Mean(Metric):
         Raises:
             ValueError: A weight is negative or not finite, or the shapes do not fit.
         """
+        if weights is None and isinstance(values, float | int) and math.isfinite(values):
+            return Mean(total=float(values), weight=1.0)
         array = np.asarray(values, dtype=np.float64)
         weight = np.broadcast_to(np.asarray(1.0 if weights is None else weights, np.float64), array.shape)
         if not np.all(np.isfinite(weight) & (weight >= 0)):

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ from sensorium.envs.episode import EpisodeError, Failure, Opening, Stage, Turn, 
 from sensorium.llm.base import count_messages
 from sensorium.llm.messages import Message, TextBlock
 from sensorium.observations import Observation, Part, read
+from sensorium.observations.values import TextValue
 from sensorium.representations import ObservationPipeline, Session, fetch_tool
 from sensorium.representations.references import TOOL_NAME
 from sensorium.rollouts.config import EpisodeConfig
@@ -20,6 +21,8 @@ from sensorium.rollouts.results import answer_messages, result_parts
 
 _log = logging.getLogger(__name__)
 _OUTCOME_CHARS = 300
+_SHORT_CHARS = 2_000
+"""Text that is read and represented in about a millisecond."""
 _CONVERSATIONS: WeakKeyDictionary[ObservationPipeline, dict[int, ObservationPipeline]] = WeakKeyDictionary()
 """Pipeline -> what `_for_conversation` makes of it, by the most steps: episodes are many, settings few."""
 ResultT = TypeVar("ResultT")
@@ -51,6 +54,7 @@ class EnvSession:
         self._config = config or EpisodeConfig()
         self._replaces = pipeline.config.context_management.drop_full_history
         self._budget = pipeline.config.observation
+        self._extracts = bool(pipeline.config.features.extractors)
         self._pipeline = pipeline if self._replaces else _for_conversation(pipeline, self._config.max_steps)
         self._lock = asyncio.Lock()
         self._task: Task | None = None
@@ -186,8 +190,9 @@ class EnvSession:
     async def _view(self, results: tuple[ToolResult, ...], notes: tuple[str, ...], *, first: bool) -> View:
         session = self._session
         assert session is not None
-        state = Observation() if self._raw is None else await asyncio.to_thread(read, self._raw)
         parts = result_parts(results, notes)
+        is_quick = not self._extracts and _is_short(self._raw, parts)
+        state = Observation() if self._raw is None else await _apart(read, self._raw, is_quick=is_quick)
         key = _state_key((*parts, *state.parts))
         answers: tuple[Message, ...] = ()
         if self._replaces or first:
@@ -197,8 +202,7 @@ class EnvSession:
             answers, long = answer_messages(results, notes, self._pipeline.counter, limit)
             state = Observation(parts=(*long, *state.parts))
         try:
-            seeing = session.observe
-            shown = await asyncio.to_thread(seeing, state) if state.parts else seeing(state)
+            shown = await _apart(session.observe, state, is_quick=is_quick)
         except ObservationError as error:
             raise self._fail("observation_too_large", str(error), "agent") from error
         messages = shown.messages
@@ -270,6 +274,19 @@ class EnvSession:
     @property
     def _task_id(self) -> str:
         return self._task.id if self._task is not None else "no task"
+
+
+async def _apart(work: Callable[[Any], ResultT], given: Any, *, is_quick: bool) -> ResultT:
+    """Read or represent a state: in a thread, so that others go on, unless to ask one takes longer."""
+    return work(given) if is_quick else await asyncio.to_thread(work, given)
+
+
+def _is_short(raw: Any, parts: Sequence[Part]) -> bool:
+    """Whether a raw state and parts beside it are a little text."""
+    texts = [part.value.text for part in parts if isinstance(part.value, TextValue)]
+    if len(texts) < len(parts) or not (raw is None or isinstance(raw, str)):
+        return False
+    return len(raw or "") + sum(map(len, texts)) <= _SHORT_CHARS
 
 
 def _for_conversation(pipeline: ObservationPipeline, max_steps: int) -> ObservationPipeline:

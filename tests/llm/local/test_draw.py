@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from sensorium.core import ModelError
-from sensorium.llm.local.draw import Choice, choose
+from sensorium.llm.local.draw import choose, likeliest, told_of
+from sensorium.llm.local.jobs import Choice
 
 LOGITS = torch.log(torch.tensor([[0.5, 0.25, 0.125, 0.125]]))
 
@@ -100,3 +101,20 @@ def test_logits_that_are_not_finite_are_an_error(bad: float) -> None:
         choose(torch.tensor([[0.0, bad]]), [choice()])
     with pytest.raises(ModelError, match="no token"):
         choose(LOGITS, [masked(False, False, False, False)])
+
+
+def test_log_probabilities_are_told_of_the_model_at_the_temperature_and_as_drawn() -> None:
+    logits = LOGITS.expand(3, 4)
+    temperatures = [0.5, 0.0, 1.0]
+    _, drawn = choose(logits, [choice(temperature=0.5), choice(temperature=0.0), choice(top_k=2)])
+    squares, whole, halves = told_of([1, 0, 1], temperatures, logits, drawn)
+    assert np.exp(squares) == pytest.approx([1 / 4, 4 / 22, 4 / 22])
+    assert np.exp(whole) == pytest.approx([1 / 2, 1 / 2, 1.0])
+    assert np.exp(halves) == pytest.approx([1 / 4, 1 / 4, 1 / 3])
+
+
+def test_the_likeliest_come_first() -> None:
+    best = likeliest(LOGITS[0], 2)
+    assert [token for token, _ in best] == [0, 1]
+    assert np.exp([logprob for _, logprob in best]) == pytest.approx([0.5, 0.25])
+    assert len(likeliest(LOGITS[0], 20)) == 4

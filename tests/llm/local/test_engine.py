@@ -278,6 +278,27 @@ def test_without_memory_for_prefixes_nothing_is_reused(
         engine.close()
 
 
+def test_requests_with_one_prompt_read_it_once_and_decode_together(
+    loaded: tuple[Any, Any], vocabulary: LocalTokenizer
+) -> None:
+    config = EngineConfig(max_batch=4, prefix_cache_mb=0.0)
+    engine = Engine(loaded[0], vocabulary, config, context_tokens=512)
+    read: list[tuple[int, ...]] = []
+    embedding = loaded[0].get_input_embeddings()
+    hook = embedding.register_forward_hook(lambda module, inputs, output: read.append(tuple(inputs[0].shape)))
+    try:
+        prompt = tokens_of(vocabulary, "the same for all")
+        with engine.paused():  # they wait, and come at once
+            futures = [engine.submit(Request(prompt=prompt, sampling=GREEDY)) for _ in range(4)]
+        found = [future.result(60) for future in futures]
+    finally:
+        hook.remove()
+        engine.close()
+    assert read == [(1, len(prompt)), *[(4, 1)] * 23]
+    assert [one.reused_tokens for one in found] == [0, *[len(prompt)] * 3]
+    assert all(one.token_ids == generated(loaded[0], prompt, 24) for one in found)
+
+
 def test_cancelling_frees_the_place(
     engine: Engine, vocabulary: LocalTokenizer, gate: threading.Event
 ) -> None:

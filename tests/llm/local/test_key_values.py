@@ -50,7 +50,7 @@ def test_every_request_keeps_its_tokens(moves: list[tuple[str, int]]) -> None:
             expected.append(tokens)
         elif move == "leave" and cache is not None:
             row = size % len(expected)
-            cache.leave(row)
+            cache.leave([row])
             expected[row] = expected[-1]
             expected.pop()
             cache = cache if expected else None
@@ -90,7 +90,7 @@ def test_columns_in_front_go_with_the_request_that_needed_them() -> None:
     feed(short, [[5.0, 6.0]])
     cache.join(short)
     assert cache.width == 100
-    cache.leave(0)
+    cache.leave([0])
     assert cache.width == 2
 
 
@@ -110,3 +110,26 @@ def test_memory_is_what_the_buffers_take() -> None:
     assert cache.num_bytes == 0
     feed(cache, [[1.0]])
     assert cache.bytes_per_token == NUM_LAYERS * 2 * HEADS * WIDTH * 4
+
+
+def test_a_request_joins_several_times_and_several_leave_at_once() -> None:
+    cache = KeyValueRows(NUM_LAYERS, 3)
+    feed(cache, [[1.0, 2.0, 3.0]])
+    for number, count in ((10.0, 3), (20.0, 1)):
+        other = KeyValueRows(NUM_LAYERS, 2)
+        feed(other, [[number, number + 1]])
+        cache.join(other, count)
+    assert cache.lengths == [3, 2, 2, 2, 2]
+    assert cache.leave({0, 2, 4}) == [3, 1]
+    seen = feed(cache, [[5.0], [6.0]])
+    assert [keys[:, 0, :, 0].tolist() for keys in seen] == [[[10, 11, 5], [10, 11, 6]]] * NUM_LAYERS
+    assert cache.leave({0, 1}) == []
+
+
+def test_every_request_of_an_empty_cache_begins_with_a_copy() -> None:
+    cache = KeyValueRows(NUM_LAYERS, 2)
+    feed(cache, [[1.0, 2.0]])
+    several = KeyValueRows(NUM_LAYERS, 2, rows=3)
+    several.load(cache.copy(0, 2), 2)
+    seen = feed(several, [[3.0], [4.0], [5.0]])
+    assert seen[0][:, 0, :, 0].tolist() == [[1, 2, 3], [1, 2, 4], [1, 2, 5]]

@@ -27,6 +27,9 @@ from sensorium.llm.messages import Message, TextBlock
 if TYPE_CHECKING:
     from sensorium.llm.local.vision import Vision
 
+_SHORT_CHARS = 2_000
+"""Text that is written and tokenised in about a millisecond."""
+
 
 class LocalChatModel:
     """Answers conversations with a causal language model of transformers, many at a time.
@@ -142,7 +145,12 @@ class LocalChatModel:
             ModelClosedError: The model was closed.
             ModelError: The model failed.
         """
-        request, use = await asyncio.to_thread(self._prepare, messages, tools, sampling)
+        if not tools and sampling.get("response_format") is None and _is_short(messages):
+            request, use = self._prepare(messages, tools, sampling)
+        else:  # grammars, pictures and long texts take a while, in which others may go on
+            request, use = await asyncio.to_thread(self._prepare, messages, tools, sampling)
+        # What others ask at the same time is prepared first: all is handed over, and decodes, together.
+        await asyncio.sleep(0)
         generation = await asyncio.wrap_future(self.engine.submit(request))
         return self._completion(request, use, generation)
 
@@ -262,6 +270,13 @@ def _details(request: Request, generation: Generation) -> dict[str, Any]:
     if sampling.top_logprobs:
         details["top_logprobs"] = tuple(tuple(best) for best in generation.top_logprobs)
     return details
+
+
+def _is_short(messages: Sequence[Message]) -> bool:
+    """Whether a conversation is a little text."""
+    blocks = [block for message in messages for block in message.content]
+    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    return len(texts) == len(blocks) and sum(map(len, texts)) <= _SHORT_CHARS
 
 
 def _call_id(request: Request, generation: Generation, place: int) -> str:

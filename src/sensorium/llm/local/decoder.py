@@ -13,11 +13,11 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from sensorium.core import ConfigError, ModelError, SensoriumError
 from sensorium.llm.local.config import EngineConfig
-from sensorium.llm.local.draw import choose
-from sensorium.llm.local.jobs import Job, Vocabulary, log_probabilities
+from sensorium.llm.local.draw import choose, likeliest, told_of
+from sensorium.llm.local.jobs import Choice, Job, Vocabulary
 from sensorium.llm.local.key_values import KeyValueRows
 from sensorium.llm.local.prefixes import MIN_TOKENS, PrefixStore
-from sensorium.llm.local.requests import Picture, common_prefix
+from sensorium.llm.local.requests import Picture
 from sensorium.llm.local.vision import picture_rows, with_pictures
 
 _MB = 1e6
@@ -58,6 +58,7 @@ class Decoder:
         self._seen: OrderedDict[str, Float[Tensor, "rows width"]] = OrderedDict()
         self._reading: deque[Job] = deque()
         self._running: list[Job] = []
+        self._num_read = 0
         self._rows: KeyValueRows | None = None
 
     @property
@@ -93,6 +94,9 @@ class Decoder:
     def step(self) -> list[Job]:
         """Read a piece of waiting prompts and sample one token of every running request.
 
+        Requests that begin while none runs wait for those that come while their prompt is read: they decode
+        from the next step on.
+
         Returns:
             Requests that are done, failed or cancelled.
         """
@@ -101,8 +105,9 @@ class Decoder:
         done: list[Job] = []
         with torch.inference_mode():
             self._drop_cancelled(done)
+            was_running, had_read = bool(self._running), self._num_read
             self._read(done)
-            if self._running:
+            if self._running and (was_running or self._num_read == had_read):
                 self._decode(done)
         return done
 
@@ -115,38 +120,40 @@ class Decoder:
         return jobs
 
     def _drop_cancelled(self, done: list[Job]) -> None:
-        cancelled = [job for job in (*self._reading, *self._running) if job.is_cancelled()]
+        cancelled = [job for job in (*self._reading, *self._running) if job.is_cancelled]
+        if not cancelled:
+            return
         for job in cancelled:  # asked once: another thread may cancel one meanwhile
             if job in self._reading:
                 self._reading.remove(job)
-            else:
-                self._leave(job)
+        self._leave([job for job in cancelled if job in self._running])
         done += cancelled
 
     def _read(self, done: list[Job]) -> None:
-        """Read prompts, oldest first, until the tokens for one step are used up."""
+        """Read prompts, oldest first, until the tokens for one step are used up.
+
+        Requests with one prompt begin together, and it is read once.
+        """
         budget = self._config.prefill_tokens
         while self._reading and budget > 0:
             job = self._reading[0]
+            begun = [job]
             try:
                 if job.own is None:
                     job.own = self._begin(job)
                 budget -= self._read_on(job, job.own, budget)
                 if job.num_read < len(job.reads):
                     return
-                self._choose([job], self._ends[job.identity.tobytes()])
-                self._reading.popleft()
-                if job.is_done:
-                    self._remember(job, job.own, 0)
-                else:
-                    self._join(job)
-            except Exception as error:  # of this request alone: the others go on
-                job.fail(_classified(error, "reading a prompt"))
-                if self._reading and self._reading[0] is job:
-                    self._reading.popleft()
-            if job.is_done:
-                job.own = None
-                done.append(job)
+                begun = [other for other in self._reading if other.key == job.key]
+                self._start_answers(begun, job.own)
+            except Exception as error:  # of these requests alone: the others go on
+                for other in begun:
+                    if not other.is_done:
+                        other.fail(_classified(error, "reading a prompt"))
+            left = set(begun)
+            self._reading = deque(other for other in self._reading if other not in left)
+            job.own = job.embeddings = None
+            done += [other for other in begun if other.is_done]
 
     def _read_on(self, job: Job, own: KeyValueRows, most: int) -> int:
         """Read at most so many tokens of a prompt; returns how many there were.
@@ -154,20 +161,38 @@ class Decoder:
         The logits after a whole prompt are kept: further samples of it begin without reading anything.
         """
         begin, end = job.num_read, min(job.num_read + most, len(job.reads))
-        key = job.identity.tobytes()
-        if begin < end:
-            rows = job.embeddings
-            logits = self._forward(
-                own, [job.reads[begin:end]], None if rows is None else rows[None, begin:end]
-            )
-            job.num_read = end
-            if end == len(job.reads):
-                self._ends[key] = logits
-        if key in self._ends:
-            self._ends.move_to_end(key)
-        while len(self._ends) > _KEPT_ENDS:
-            self._ends.popitem(last=False)
+        if begin == end:
+            self._ends.move_to_end(job.key)
+            return 0
+        rows = job.embeddings
+        logits = self._forward(own, [job.reads[begin:end]], None if rows is None else rows[None, begin:end])
+        job.num_read = end
+        self._num_read += end - begin
+        if end == len(job.reads):
+            self._remember(job, own, 0)
+            self._ends[job.key] = logits
+            if len(self._ends) > _KEPT_ENDS:
+                self._ends.popitem(last=False)
         return end - begin
+
+    def _start_answers(self, jobs: Sequence[Job], own: KeyValueRows) -> None:
+        """Sample the first token of requests with one prompt, which the first has read; they join."""
+        for job in jobs[1:]:
+            job.num_read = job.generation.reused_tokens = len(job.reads)
+            job.identity = jobs[0].identity
+        self._choose(jobs, self._ends[jobs[0].key].expand(len(jobs), -1))
+        joining = [job for job in jobs if not job.is_done]
+        if not joining:
+            return
+        if self._rows is not None:
+            self._rows.join(own, len(joining))
+        elif len(joining) == 1:
+            self._rows = own
+        else:
+            length = own.lengths[0]
+            self._rows = KeyValueRows(self._num_layers, length, len(joining))
+            self._rows.load(own.copy(0, length), length)
+        self._running += joining
 
     def _begin(self, job: Job) -> KeyValueRows:
         """A cache with as much of the prompt as is known from other conversations."""
@@ -177,14 +202,9 @@ class Decoder:
         rows = KeyValueRows(self._num_layers, len(prompt))
         if self._config.prefix_cache_mb == 0:
             return rows
-        # Where the logits after the prompt are not known, its last token is read in any case.
-        most = len(prompt) - (prompt.tobytes() not in self._ends)
         shared, layers = self._prefixes.find(prompt)
-        for row, other in enumerate(self._running):
-            common = common_prefix(other.fed, prompt)
-            if self._rows is not None and common >= MIN_TOKENS and common > shared:
-                shared, layers = common, self._rows.copy(row, min(common, most))
-        shared = min(shared, most)
+        # Where the logits after the prompt are not known, its last token is read in any case.
+        shared = min(shared, len(prompt) - (job.key not in self._ends))
         if layers is not None and shared > 0:
             rows.load(layers, shared)
             job.num_read = job.generation.reused_tokens = shared
@@ -207,26 +227,15 @@ class Decoder:
                 self._seen.popitem(last=False)
         return self._seen[picture.digest]
 
-    def _join(self, job: Job) -> None:
-        """Let a request whose prompt is read decode with the others."""
-        if job.own is None:
-            raise ModelError("A request joined before its prompt was read.")
-        if self._rows is None:
-            self._rows = job.own
-        else:
-            self._rows.join(job.own)
-        job.own = job.embeddings = None
-        self._running.append(job)
-
-    def _leave(self, job: Job) -> None:
-        """Take a request out of the batch, and remember its conversation."""
-        row = self._running.index(job)
-        if self._rows is None:
-            raise ModelError("A request left an empty batch.")
-        self._remember(job, self._rows, row)
-        self._rows.leave(row)
-        self._running[row] = self._running[-1]
-        self._running.pop()
+    def _leave(self, jobs: Sequence[Job]) -> None:
+        """Take requests out of the batch, and remember their conversations."""
+        if self._rows is None or not jobs:
+            return
+        leaving = set(jobs)
+        places = {row for row, job in enumerate(self._running) if job in leaving}
+        for row in places:
+            self._remember(self._running[row], self._rows, row)
+        self._running = [self._running[row] for row in self._rows.leave(places)]
         if not self._running:
             self._rows = None
 
@@ -250,46 +259,72 @@ class Decoder:
                 job.fail(failure)
                 done.append(job)
             return
-        jobs = list(self._running)
-        self._choose(jobs, logits)
-        for job in jobs:
-            if job.is_done:
-                self._leave(job)
-                done.append(job)
+        self._choose(self._running, logits)
+        ended = [job for job in self._running if job.is_done]
+        self._leave(ended)
+        done += ended
 
     def _choose(self, jobs: Sequence[Job], logits: Float[Tensor, "jobs vocabulary"]) -> None:
         """Sample a token for each job; one whose logits or guide are broken fails alone."""
         is_finite = torch.isfinite(logits.amax(dim=-1)).tolist()
-        chosen: list[tuple[int, Any]] = []
-        for row, job in enumerate(jobs):
+        chosen: list[tuple[Job, Choice]] = []
+        for finite, job in zip(is_finite, jobs, strict=True):
             try:
-                if not is_finite[row]:
+                if not finite:
                     raise ModelError(
                         "The model gave logits that are not finite. Are its weights intact (did training "
                         "diverge), and is the precision enough for them?"
                     )
-                chosen.append((row, job.choice()))
+                chosen.append((job, job.choice()))
             except Exception as error:
                 job.fail(_classified(error, "choosing a token"))
         if not chosen:
             return
-        kept = [row for row, _ in chosen]
-        own = logits if len(kept) == len(jobs) else logits[kept]
-        tokens, drawn = choose(own, [choice for _, choice in chosen])
-        for place, token in enumerate(tokens.tolist()):
-            self._take(jobs[kept[place]], token, own[place], drawn[place])
+        if len(chosen) < len(jobs):
+            logits = logits[[row for row, job in enumerate(jobs) if not job.is_done]]
+        tokens, drawn = choose(logits, [choice for _, choice in chosen])
+        self._take([job for job, _ in chosen], tokens.tolist(), logits, drawn)
 
     def _take(
-        self, job: Job, token: int, own: Float[Tensor, " vocabulary"], drawn: Float[Tensor, " vocabulary"]
+        self,
+        jobs: Sequence[Job],
+        tokens: Sequence[int],
+        logits: Float[Tensor, "jobs vocabulary"],
+        drawn: Float[Tensor, "jobs vocabulary"],
     ) -> None:
-        try:
-            guide = job.request.guide
-            taken = token if guide is None else guide.accept(token, job.remaining - 1)
-            if job.request.sampling.logprobs:
-                log_probabilities(job, taken, own, drawn, taken != token)
-            job.take(taken, self._vocabulary)
-        except Exception as error:
-            job.fail(_classified(error, "choosing a token"))
+        """Add tokens to answers, or those that their guides take instead."""
+        taken = list(tokens)
+        for row, (job, token) in enumerate(zip(jobs, tokens, strict=True)):
+            if job.request.guide is not None:
+                try:
+                    taken[row] = job.request.guide.accept(token, job.remaining - 1)
+                except Exception as error:
+                    job.fail(_classified(error, "choosing a token"))
+        if any(job.request.sampling.logprobs for job in jobs):
+            self._note(jobs, tokens, taken, logits, drawn)
+        for job, token in zip(jobs, taken, strict=True):
+            if not job.is_done:
+                try:
+                    job.take(token, self._vocabulary)
+                except Exception as error:
+                    job.fail(_classified(error, "choosing a token"))
+
+    def _note(
+        self,
+        jobs: Sequence[Job],
+        tokens: Sequence[int],
+        taken: Sequence[int],
+        logits: Float[Tensor, "jobs vocabulary"],
+        drawn: Float[Tensor, "jobs vocabulary"],
+    ) -> None:
+        """Note log-probabilities of the tokens that are taken where they are asked for."""
+        told = told_of(taken, [job.request.sampling.temperature for job in jobs], logits, drawn)
+        for row, job in enumerate(jobs):
+            sampling = job.request.sampling
+            if sampling.logprobs and not job.is_done:
+                job.note(told[row], was_forced=taken[row] != tokens[row])
+                if sampling.top_logprobs:
+                    job.generation.top_logprobs.append(likeliest(logits[row], sampling.top_logprobs))
 
     def _forward(
         self,

@@ -1,28 +1,14 @@
 """Choosing the next token of every running request, each by its own settings and its own random number."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from sensorium.core import ModelError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """How one request chooses."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    uniform: float
-    """In [0, 1); unused at temperature 0."""
-    mask: NDArray[np.bool_] | None
-    """Tokens that may come, (vocabulary of the tokenizer,); None: any."""
+from sensorium.llm.local.jobs import Choice, TokenTold
 
 
 def choose(
@@ -50,17 +36,49 @@ def choose(
             "(did training diverge), and is the precision enough for them?"
         )
     column = logits.new_tensor
-    is_greedy = torch.tensor([choice.temperature == 0 for choice in choices], device=logits.device)
-    temperature = column([choice.temperature or 1.0 for choice in choices])[:, None]
-    scaled = (allowed - best.values[:, None]) / temperature  # at most 0: no temperature overflows
+    scaled = allowed - best.values[:, None]  # at most 0: no temperature overflows
+    if any(choice.temperature != 1 for choice in choices):
+        scaled = scaled / column([choice.temperature or 1.0 for choice in choices])[:, None]
     logp = torch.log_softmax(_truncated(scaled, choices), dim=-1)
     total = logp.exp().cumsum(dim=-1)
     point = column([choice.uniform for choice in choices])[:, None] * total[:, -1:]
     point = torch.minimum(point, torch.nextafter(total[:, -1:], torch.zeros_like(point)))
     drawn = torch.searchsorted(total, point, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+    if all(choice.temperature > 0 for choice in choices):
+        return drawn, logp
+    is_greedy = torch.tensor([choice.temperature == 0 for choice in choices], device=logits.device)
     tokens = torch.where(is_greedy, best.indices, drawn)
     certain = torch.full_like(logp, -torch.inf).scatter_(1, tokens[:, None], 0.0)
     return tokens, torch.where(is_greedy[:, None], certain, logp)
+
+
+def told_of(
+    tokens: Sequence[int],
+    temperatures: Sequence[float],
+    logits: Float[Tensor, "requests vocabulary"],
+    drawn: Float[Tensor, "requests vocabulary"],
+) -> list[TokenTold]:
+    """Log-probabilities of tokens that were taken, one per request.
+
+    Args:
+        tokens: Taken.
+        temperatures: Of their requests.
+        logits: As the model gave them, float32.
+        drawn: From `choose`.
+    """
+    taken = torch.tensor(tokens, device=logits.device)[:, None]
+    own = tempered = logits.log_softmax(-1)
+    if any(temperature not in (0.0, 1.0) for temperature in temperatures):
+        divisor = logits.new_tensor([temperature or 1.0 for temperature in temperatures])[:, None]
+        tempered = (logits / divisor).log_softmax(-1)
+    columns = (found.gather(1, taken)[:, 0].tolist() for found in (own, tempered, drawn))
+    return [TokenTold(*row) for row in zip(*columns, strict=True)]
+
+
+def likeliest(logits: Float[Tensor, " vocabulary"], count: int) -> list[tuple[int, float]]:
+    """The likeliest tokens with their log-probabilities, likeliest first; at most the whole vocabulary."""
+    best = logits.log_softmax(-1).topk(min(count, logits.shape[-1]))
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
 
 def _masked(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sensorium.core import ModelError
@@ -115,7 +116,8 @@ class Engine:
         limit = min(room, request.sampling.max_tokens or room)
         if len(request.said) >= limit:
             raise ModelError(f"Of {limit} tokens of an answer, {len(request.said)} are said in any case.")
-        job = Job(request=request, limit=limit, is_cancelled=future.cancelled)
+        job = Job(request=request, limit=limit)
+        future.add_done_callback(partial(_note_cancelled, job))
         with self._changed:
             if self._is_closed:
                 raise ModelClosedError("The model was closed. Make a new one.")
@@ -228,6 +230,10 @@ class Engine:
         self.stats.reused_tokens += job.generation.reused_tokens
         self.stats.completion_tokens += len(job.generation.token_ids)
         _settle(future, job.failure or job.generation)
+
+
+def _note_cancelled(job: Job, future: "Future[Generation]") -> None:
+    job.is_cancelled = future.cancelled()
 
 
 def _settle(future: "Future[Generation]", result: Generation | Exception) -> None:

@@ -1,9 +1,8 @@
 """One request on its way through the engine."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from sensorium.core import ModelError
 from sensorium.llm.local.requests import Generation, Request
 
 if TYPE_CHECKING:
-    from sensorium.llm.local.draw import Choice
     from sensorium.llm.local.key_values import KeyValueRows
 
 _SEEDS = 2**63
@@ -34,6 +32,29 @@ class Vocabulary(Protocol):
         ...
 
 
+class Choice(NamedTuple):
+    """How one request chooses."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    uniform: float
+    """In [0, 1); unused at temperature 0."""
+    mask: NDArray[np.bool_] | None
+    """Tokens that may come, (vocabulary of the tokenizer,); None: any."""
+
+
+class TokenTold(NamedTuple):
+    """Log-probabilities of a token that was taken."""
+
+    own: float
+    """Under the model's own distribution."""
+    tempered: float
+    """At the temperature of its request, nothing cut or masked; as `own` where that is 0."""
+    drawn: float
+    """Under the distribution that was drawn from."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
     """A request, and what has been sampled of its answer."""
@@ -41,13 +62,16 @@ class Job:
     request: Request
     limit: int
     """Tokens that the answer may have."""
-    is_cancelled: Callable[[], bool]
+    is_cancelled: bool = False
+    """Nobody waits for the answer any more."""
     generation: Generation = field(default_factory=Generation)
     rng: np.random.Generator = field(init=False)
     reads: tuple[int, ...] = field(init=False)
     """Tokens that are read before the first is sampled: the prompt, and what is said in any case."""
     identity: NDArray[np.int64] = field(init=False)
     """As `reads`, but negative where pictures stand: equal only where the same is read."""
+    key: bytes = field(init=False)
+    """Of `reads` and of pictures: the same where the same is read."""
     embeddings: Any = None
     """Of `reads`, (tokens, width), where pictures are among them."""
     num_read: int = 0
@@ -60,6 +84,8 @@ class Job:
     def __post_init__(self) -> None:
         self.reads = self.request.prompt + self.request.said
         self.identity = np.asarray(self.reads, dtype=np.int64)
+        digests = "".join(picture.digest for picture in self.request.pictures)
+        self.key = self.identity.tobytes() + digests.encode()
         self.generation.token_ids += self.request.said
         seed = self.request.sampling.seed
         self.generation.seed = secrets.randbelow(_SEEDS) if seed is None else seed
@@ -78,26 +104,21 @@ class Job:
         prompt = self.identity[: len(self.request.prompt)]
         return np.concatenate((prompt, np.asarray(self.generation.token_ids[:-1], dtype=np.int64)))
 
-    def choice(self) -> "Choice":
+    def choice(self) -> Choice:
         """How the next token is chosen; draws the next random number unless there is nothing to choose.
 
         Raises:
             ModelError: The constraint leaves no token.
         """
-        from sensorium.llm.local.draw import Choice
-
         sampling, guide = self.request.sampling, self.request.guide
-        mask = None if guide is None else guide.mask()
-        num_allowed = None if mask is None else int(mask.sum())
-        if num_allowed == 0:
-            raise ModelError("The constraint of this answer leaves no token that may come next.")
-        return Choice(
-            temperature=sampling.temperature,
-            top_k=sampling.top_k,
-            top_p=sampling.top_p,
-            uniform=float(self.rng.random()) if sampling.temperature > 0 and num_allowed != 1 else 0.0,
-            mask=mask,
-        )
+        mask, is_open = None, sampling.temperature > 0
+        if guide is not None and (mask := guide.mask()) is not None:
+            num_allowed = int(mask.sum())
+            if num_allowed == 0:
+                raise ModelError("The constraint of this answer leaves no token that may come next.")
+            is_open = is_open and num_allowed > 1
+        uniform = float(self.rng.random()) if is_open else 0.0
+        return Choice(sampling.temperature, sampling.top_k, sampling.top_p, uniform, mask)
 
     def take(self, token: int, vocabulary: Vocabulary) -> None:
         """Add a token to the answer, and end it where that is due."""
@@ -113,6 +134,17 @@ class Job:
             self._end("stop", text[: min(place for place in places if place >= 0)])
         elif self.remaining <= 0:
             self._end("length", vocabulary.decode(generation.token_ids))
+
+    def note(self, told: TokenTold, was_forced: bool) -> None:
+        """Note the log-probabilities of the token that is taken next.
+
+        Args:
+            told: Of it.
+            was_forced: Whether another token had been drawn, but this one was the only one left.
+        """
+        self.generation.logprobs.append(told.own)
+        self.generation.tempered_logprobs.append(told.tempered)
+        self.generation.sampled_logprobs.append(0.0 if was_forced else told.drawn)
 
     def fail(self, error: Exception) -> None:
         """End with an error."""
@@ -131,24 +163,3 @@ class Job:
             return False
         text = vocabulary.decode(self.generation.token_ids)
         return any(stop in text for stop in stops)
-
-
-def log_probabilities(job: Job, token: int, own: Any, drawn: Any, was_forced: bool) -> None:
-    """Note the log-probabilities of a token that was just chosen.
-
-    Args:
-        job: Whose.
-        token: Which was taken.
-        own: Logits of the model, (vocabulary,).
-        drawn: Log-probabilities that were drawn from, (vocabulary,).
-        was_forced: Whether another token had been drawn, but this one was the only one left.
-    """
-    generation, temperature = job.generation, job.request.sampling.temperature
-    plain = own.log_softmax(-1)
-    tempered = plain if temperature in (0.0, 1.0) else (own / temperature).log_softmax(-1)
-    generation.logprobs.append(float(plain[token]))
-    generation.tempered_logprobs.append(float(tempered[token]))
-    generation.sampled_logprobs.append(0.0 if was_forced else float(drawn[token]))
-    if top := job.request.sampling.top_logprobs:
-        best = plain.topk(min(top, plain.shape[-1]))
-        generation.top_logprobs.append(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

@@ -5,7 +5,7 @@ different lengths begin at different columns. What lies left of a request's begi
 distance of two columns is the distance of two tokens, sliding windows come out right, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -80,6 +80,7 @@ class KeyValueRows:
     Args:
         num_layers: Layers of the model.
         columns: Tokens to have room for.
+        rows: Requests, without a token yet.
 
     Attributes:
         lengths: Tokens of every request.
@@ -87,11 +88,11 @@ class KeyValueRows:
         end: Column of the next token.
     """
 
-    def __init__(self, num_layers: int, columns: int) -> None:
-        self.lengths: list[int] = [0]
+    def __init__(self, num_layers: int, columns: int, rows: int = 1) -> None:
+        self.lengths: list[int] = [0] * rows
         self.begin = 0
         self.end = 0
-        self.row_capacity = 1
+        self.row_capacity = rows
         self.column_capacity = columns + _SLACK
         self._layers = [RowsLayer(self) for _ in range(num_layers)]
         self.cache = Cache(layers=self._layers)
@@ -140,32 +141,43 @@ class KeyValueRows:
         self.end += num_tokens
         self.lengths = [length + num_tokens for length in self.lengths]
 
-    def join(self, other: "KeyValueRows") -> None:
-        """Add the one request of another cache as the last row."""
+    def join(self, other: "KeyValueRows", count: int = 1) -> None:
+        """Add the one request of another cache as the last rows, so many times."""
         length, row = other.lengths[0], self.num_rows
-        front = max(0, length - self.width)
-        if row == self.row_capacity or front > self.begin:
-            rows = max(row + 1, 2 * self.row_capacity) if row == self.row_capacity else self.row_capacity
+        front, rows = max(0, length - self.width), self.num_rows + count
+        if rows > self.row_capacity or front > self.begin:
+            capacity = max(rows, 2 * self.row_capacity) if rows > self.row_capacity else self.row_capacity
             columns = 3 * max(length, self.width) // 2 + _SLACK
-            self._rebuild(rows, front=front, columns=columns)
+            self._rebuild(capacity, front=front, columns=columns)
         for mine, its in zip(self._layers, other._layers, strict=True):
             if its.is_allocated:
-                mine.keys[row, :, self.end - length : self.end] = its.keys[0, :, other.begin : other.end]
-                mine.values[row, :, self.end - length : self.end] = its.values[0, :, other.begin : other.end]
-        self.lengths.append(length)
+                there, here = slice(self.end - length, self.end), slice(other.begin, other.end)
+                mine.keys[row:rows, :, there] = its.keys[0, :, here]
+                mine.values[row:rows, :, there] = its.values[0, :, here]
+        self.lengths += [length] * count
         self.begin = min(self.begin, self.end - length)
 
-    def leave(self, row: int) -> None:
-        """Take a request away; the last row takes its place."""
-        last = self.num_rows - 1
-        if row != last:
+    def leave(self, rows: Collection[int]) -> list[int]:
+        """Take requests away; the last ones that stay take their places.
+
+        Returns:
+            Where the rows that stay come from, by their new number.
+        """
+        order = list(range(self.num_rows))
+        stays = self.num_rows - len(rows)
+        holes = sorted(row for row in rows if row < stays)
+        movers = [row for row in range(stays, self.num_rows) if row not in rows]
+        if holes:
             for layer in self._layers:
                 if layer.is_allocated:
-                    layer.keys[row] = layer.keys[last]
-                    layer.values[row] = layer.values[last]
-            self.lengths[row] = self.lengths[last]
-        self.lengths.pop()
+                    layer.keys[holes] = layer.keys[movers]
+                    layer.values[holes] = layer.values[movers]
+        for hole, mover in zip(holes, movers, strict=True):
+            order[hole] = mover
+        del order[stays:]
+        self.lengths = [self.lengths[row] for row in order]
         self.begin = self.end - max(self.lengths, default=0)
+        return order
 
     def copy(self, row: int, num_tokens: int) -> Layers:
         """Keys and values of the first tokens of a request, in memory of their own."""
@@ -179,13 +191,13 @@ class KeyValueRows:
         ]
 
     def load(self, layers: Sequence[tuple[Tensor, Tensor] | None], num_tokens: int) -> None:
-        """Begin the one request of an empty cache with the first tokens of a copy."""
+        """Begin every request of an empty cache with the first tokens of a copy."""
         for layer, states in zip(self._layers, layers, strict=True):
             if states is not None:
                 keys, values = (state[None, :, :num_tokens] for state in states)
                 layer.lazy_initialization(keys, values)
-                layer.keys[:1, :, :num_tokens] = keys
-                layer.values[:1, :, :num_tokens] = values
+                layer.keys[:, :, :num_tokens] = keys
+                layer.values[:, :, :num_tokens] = values
         self.advance(num_tokens)
 
     def _rebuild(self, rows: int, front: int, columns: int) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sensorium.core import ConfigError
@@ -28,6 +29,10 @@ To call a function, answer with its name and arguments as a JSON object between 
 {{"name": "function name", "arguments": {{"argument": "value"}}}}
 </tool_call>
 What it returns follows between <tool_response> marks."""
+
+
+_KEPT_TEXTS = 32
+"""Prompts whose tokens are kept: episodes of one task begin with the same."""
 
 
 class Prompt(NamedTuple):
@@ -65,6 +70,8 @@ class Prompts:
         self._backend = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())
         self._backend.no_truncation()
         self._backend.no_padding()
+        self.encoded = lru_cache(maxsize=_KEPT_TEXTS)(self._encoded)
+        """Token ids of a text without pictures; marks of the template are one token each."""
         self._media: Literal["refuse", "name"] = config.media
         self._tool_format = config.tool_format
 
@@ -109,8 +116,7 @@ class Prompts:
         pictures = tuple(map(self._vision.picture, urls))
         return Prompt(self._vision.tokens(text, pictures) if urls else self.encoded(text), pictures)
 
-    def encoded(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text without pictures; marks of the template are one token each."""
+    def _encoded(self, text: str) -> tuple[int, ...]:
         return tuple(self._backend.encode(text, add_special_tokens=False).ids)
 
     def _is_in_template(self, tools: Sequence[Tool]) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic_core import to_json
 
 from sensorium.analysis.language_summary import LanguageSummary
 from sensorium.core import ConfigError, Stopwatch, derive_seed, wilson_interval
-from sensorium.core.files import atomic_write_json
+from sensorium.core.files import atomic_write_bytes, atomic_write_json
 from sensorium.features import find_model
 from sensorium.llm.local import LocalChatModel, tiny_model, tiny_seeing_model
 from sensorium.llm.local.loading import load_model
@@ -339,8 +340,8 @@ class GRPOTraining:
         ordered = sorted(trajectories, key=lambda t: t.verdict.reward or 0.0)
         half = _SHOWN_EPISODES // 2
         shown = ordered if len(ordered) <= _SHOWN_EPISODES else ordered[:half] + ordered[-half:]
-        kept = [t.model_dump(mode="json", exclude=_NOT_SHOWN) for t in shown]
-        atomic_write_json(self.run_dir / "episodes" / f"{self.update:06d}.json", kept)
+        text = to_json(shown, indent=2, exclude={"__all__": _NOT_SHOWN}, inf_nan_mode="null")
+        atomic_write_bytes(self.run_dir / "episodes" / f"{self.update:06d}.json", text)
 
     def _progress(self, metrics: dict[str, Metric], rate_s: float) -> GRPOProgress:
         def told(name: str) -> float:

@@ -73,13 +73,16 @@ class Learner:
         self._see = see
         self.model, self.config = model, config
         self.parameters = trained_parameters(model)
+        self._device = next(iter(self.parameters.values())).device
         self.optimizer = torch.optim.AdamW(
-            self.parameters.values(), lr=config.lr, weight_decay=config.weight_decay
+            self.parameters.values(),
+            lr=config.lr,
+            weight_decay=config.weight_decay,
+            fused=self._device.type == "cpu" or None,  # elsewhere torch chooses a fast way by itself
         )
         self.num_steps = 0
         self._pad, self._temperature = pad, temperature
         self._answer_tokens, self._frozen = answer_tokens, frozen
-        self._device = next(iter(self.parameters.values())).device
 
     def rescored(
         self, samples: Sequence[Sample], pictures: Mapping[str, str] = MappingProxyType({})

@@ -59,10 +59,13 @@ def answer_scores(model: Any, batch: Batch, *, temperature: float = 1.0) -> Answ
     """
     shared = plan(batch) if takes_shared_prompts(model) and not batch.pictures else None
     logits = _plain_logits(model, batch) if shared is None else shared_logits(model, batch, shared)
-    logp = torch.log_softmax(logits.float() / temperature, dim=-1)
+    logits = logits.float() if temperature == 1.0 else logits.float() / temperature
+    logp = torch.log_softmax(logits, dim=-1)
     chosen = logp.gather(2, batch.ids[:, -batch.answer_tokens :, None])[:, :, 0]
-    with torch.no_grad():
-        entropy = -(logp.exp() * logp).nan_to_num(nan=0.0).sum(-1)
+    with (
+        torch.no_grad()
+    ):  # in one piece of memory: with many tokens it is as large as all that is learnt from
+        entropy = -logp.exp().mul_(logp).nan_to_num_(nan=0.0).sum(-1)
     return AnswerScores(chosen, entropy)
 
 

@@ -130,16 +130,18 @@ def as_batch(
     """
     left = max(len(sample.prompt) for sample in samples)
     right = max(1, max(len(sample.answer) for sample in samples))
-    ids = torch.full((len(samples), left + right), pad, dtype=torch.long)
-    attention = torch.zeros(len(samples), left + right, dtype=torch.bool)
-    mask = torch.zeros(len(samples), right, dtype=torch.bool)
-    logprobs, weights = torch.zeros(len(samples), right), torch.ones(len(samples), right)
+    rows = [(one, left - len(one.prompt), right - len(one.answer)) for one in samples]
+    ids = torch.tensor(
+        [(pad,) * before + one.prompt + one.answer + (pad,) * after for one, before, after in rows]
+    )
+    mask = torch.tensor([one.counts + (False,) * after for one, _, after in rows], dtype=torch.bool)
+    logprobs = torch.tensor([one.logprobs + (0.0,) * after for one, _, after in rows], dtype=torch.float32)
+    places = torch.arange(left + right)
+    begins = torch.tensor([before for _, before, _ in rows])[:, None]
+    ends = torch.tensor([left + right - after for _, _, after in rows])[:, None]
+    attention = (places >= begins) & (places < ends)
+    weights = torch.ones(len(samples), right)
     for row, sample in enumerate(samples):
-        start, stop = left - len(sample.prompt), left + len(sample.answer)
-        ids[row, start:stop] = torch.tensor(sample.prompt + sample.answer)
-        attention[row, start:stop] = True
-        mask[row, : len(sample.answer)] = torch.tensor(sample.counts, dtype=torch.bool)
-        logprobs[row, : len(sample.answer)] = torch.tensor(sample.logprobs)
         if sample.weights is not None:
             weights[row, : len(sample.answer)] = torch.tensor(sample.weights)
     seen = tuple(tuple(pictures[digest] for digest in sample.pictures) for sample in samples)
@@ -161,32 +163,62 @@ def micro_batches(
         share_prompts: Whether what prompts of a piece have in common goes through the model once
             (`shared_prompts`).
     """
-    size = _shared_size if share_prompts else _padded_size
     order = {row: (len(samples[row].prompt), samples[row].prompt, len(samples[row].answer)) for row in rows}
     piece: list[int] = []
+    size = _NOTHING
     for row in sorted(rows, key=lambda row: (order[row], row)):
-        if piece and size([samples[one] for one in (*piece, row)]) > max_tokens:
+        grown = size.grown(samples[row])
+        if piece and grown.tokens(share_prompts=share_prompts) > max_tokens:
             yield piece
-            piece = []
+            piece, grown = [], _NOTHING.grown(samples[row])
         piece.append(row)
+        size = grown
     if piece:
         yield piece
 
 
-def _padded_size(samples: Sequence[Sample]) -> int:
-    """Tokens of samples side by side, padding included."""
-    longest = max(len(sample.prompt) for sample in samples), max(len(sample.answer) for sample in samples)
-    return len(samples) * sum(longest)
+class _Size(NamedTuple):
+    """Of samples side by side, those of one prompt after one another."""
+
+    rows: int = 0
+    prompts: int = 0
+    """Different ones."""
+    least: tuple[int, ...] = ()
+    greatest: tuple[int, ...] = ()
+    """First and last prompt in the order of their tokens: what these two have in common, all have."""
+    latest: tuple[int, ...] = ()
+    """Prompt of the last sample."""
+    longest: int = 0
+    widest: int = 0
+    """Tokens of the longest answer."""
+
+    def grown(self, sample: Sample) -> "_Size":
+        """With one more sample."""
+        prompt, widest = sample.prompt, max(self.widest, len(sample.answer))
+        if self.rows and prompt == self.latest:
+            return self._replace(rows=self.rows + 1, widest=widest)
+        return _Size(
+            rows=self.rows + 1,
+            prompts=self.prompts + 1,
+            least=min(self.least, prompt) if self.rows else prompt,
+            greatest=max(self.greatest, prompt),
+            latest=prompt,
+            longest=max(self.longest, len(prompt)),
+            widest=widest,
+        )
+
+    def tokens(self, *, share_prompts: bool) -> int:
+        """That go through the model, padding included.
+
+        Where prompts are shared, an eighth of what answers look back at is added: keys and values of a prompt
+        are there once for each answer, and take about an eighth of the memory of all that a token leaves
+        behind for the gradient.
+        """
+        if not share_prompts:
+            return self.rows * (self.longest + self.widest)
+        common = common_prefix(self.least, self.greatest)
+        own = common + self.prompts * (self.longest - common) + self.rows * self.widest
+        return own + self.rows * self.longest // _LOOKING_BACK
 
 
-def _shared_size(samples: Sequence[Sample]) -> int:
-    """Tokens of samples that share prompts, and an eighth of what their answers look back at.
-
-    Keys and values of a prompt are there once for each answer; they take about an eighth of the memory of all
-    that a token leaves behind for the gradient.
-    """
-    prompts = {sample.prompt for sample in samples}
-    common = common_prefix(min(prompts), max(prompts))  # of these two, and so of all between
-    longest, widest = max(map(len, prompts)), max(len(sample.answer) for sample in samples)
-    own = common + len(prompts) * (longest - common) + len(samples) * widest
-    return own + len(samples) * longest // _LOOKING_BACK
+_NOTHING = _Size()

@@ -13,6 +13,7 @@ Gradients flow back through all of it, so losses and gradients are those of the 
 
 import inspect
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,6 +24,8 @@ from sensorium.trainers.language.samples import Batch
 
 _MIN_SAVING = 0.1
 """Share of the tokens that must be saved before three short passes are taken instead of a long one."""
+_TAKES: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Model -> what `takes_shared_prompts` found."""
 
 
 class Plan(NamedTuple):
@@ -56,8 +59,11 @@ def plan(batch: Batch) -> Plan | None:
 
 def takes_shared_prompts(model: Any) -> bool:
     """Whether every layer keeps the keys and values of all tokens; others are given whole prompts."""
-    kind = _caches().DynamicLayer
-    return all(type(layer) is kind for layer in _caches().DynamicCache(config=model.config).layers)
+    if model not in _TAKES:
+        kind = _caches().DynamicLayer
+        layers = _caches().DynamicCache(config=model.config).layers
+        _TAKES[model] = all(type(layer) is kind for layer in layers)
+    return _TAKES[model]
 
 
 def shared_logits(model: Any, batch: Batch, plan: Plan) -> Float[Tensor, "rows answer vocabulary"]:
