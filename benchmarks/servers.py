@@ -21,6 +21,8 @@ IMAGE_SIZE = 256
 """Pixels of the picture in an episode."""
 STEP_IMAGE_SIZE = 64
 """Pixels of the picture that a remote step answers."""
+STEP_NUM_ENVS = 16
+"""Environments that a batch of remote steps moves."""
 MAX_START_S = 5.0
 MAX_MEMORY_MB = 500.0
 FACTOR = 5.0
@@ -128,31 +130,46 @@ def openenv(*, quick: bool) -> Benchmark:
             install=INSTALL,
         )
 
-    def row(name: str, peer: str, how: str) -> Comparison:
+    def ours(target: str, **settings: Any) -> Measurement:
+        return Measurement(
+            target=f"servers_speed:{target}",
+            settings={"size": STEP_IMAGE_SIZE, "seconds": seconds} | settings,
+        )
+
+    how = {
+        "list of numbers": "a list of integers, as its own Atari environment does",
+        "PNG": "a PNG as base64 text",
+    }
+    batched = f"arrays, {STEP_NUM_ENVS} environments"
+    sent = {
+        "arrays": "the pixels as an array, one environment",
+        batched: f"the pixels as an array, {STEP_NUM_ENVS} environments in one message, counted as "
+        f"{STEP_NUM_ENVS} steps; a message of OpenEnv has one",
+        "messages": "all that a language model is shown: the prompt, its pictures, an account of its parts",
+    }
+
+    def row(ours: str, peer: str) -> Comparison:
         return Comparison(
-            name=f"remote steps, {name}",
+            name=f"remote steps, {ours}, to {peer}",
             unit="steps/s",
-            ours="ours",
+            ours=ours,
             peer=peer,
             peer_name="OpenEnv",
             goal=f">= {FACTOR:g} x peer",
             reached=lambda _, ratio: ratio is not None and ratio >= FACTOR,
-            note=f"one client, one server, a picture of {STEP_IMAGE_SIZE}x{STEP_IMAGE_SIZE} in every answer; "
-            f"OpenEnv sends {how}, ours the messages that the model is shown",
+            note=f"one client, one server, a picture of {STEP_IMAGE_SIZE}x{STEP_IMAGE_SIZE} in every step's "
+            f"answer; OpenEnv sends {how[peer]}, ours {sent[ours]}",
         )
 
     return Benchmark(
         measurements={
-            "ours": Measurement(
-                target="servers_speed:remote_steps", settings={"size": STEP_IMAGE_SIZE, "seconds": seconds}
-            ),
-            "numbers": theirs("numbers"),
-            "png": theirs("png"),
+            "arrays": ours("array_steps", num_envs=1),
+            batched: ours("array_steps", num_envs=STEP_NUM_ENVS),
+            "messages": ours("message_steps"),
+            "list of numbers": theirs("numbers"),
+            "PNG": theirs("png"),
         },
-        comparisons=[
-            row("list of numbers", "numbers", "the list of integers that its own Atari environment sends"),
-            row("PNG", "png", "a PNG as base64 text"),
-        ],
+        comparisons=[row(one, peer) for one in sent for peer in how],
     )
 
 

@@ -1,8 +1,8 @@
 """Rollouts and remote steps of our servers, for `servers`.
 
 One process serves everything, as ``sensorium serve`` does by default; another one collects (``sensorium
-rollout``). Remote steps are those of our own client of a resources server, which gets all that the agent is
-shown: the whole prompt.
+rollout``). Remote steps are those of our own clients of a resources server: arrays for a policy network, or
+all that a language model is shown, the whole prompt.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nemo_peer
+import numpy as np
 import psutil
 from timing import Result
 
@@ -38,6 +39,12 @@ work_agent:
     chat_agent:
       resources_server: {{type: resources_servers, name: work}}
       model_server: {{type: responses_api_models, name: policy_model}}
+"""
+_ARRAYS = """
+work:
+  resources_servers:
+    gymnasium:
+      config: {{task: "servers_gym:Pictures-v0", env_options: {{size: {size}}}, render: none}}
 """
 _UNUSED = {"input": [{"role": "user", "content": "the environment says it"}]}
 
@@ -128,7 +135,37 @@ def _rollouts(
         }
 
 
-def remote_steps(size: int, seconds: float) -> Result:
+def array_steps(size: int, seconds: float, num_envs: int) -> Result:
+    """Steps per second of one client that gets the pixels.
+
+    Args:
+        size: Of the picture.
+        seconds: To step for.
+        num_envs: Environments that one message steps; each counts.
+    """
+    from sensorium.envs.remote import RemoteVectorEnv
+
+    with tempfile.TemporaryDirectory(prefix="sensorium-servers-") as name:
+        settings = Path(name) / "serve.yaml"
+        settings.write_text(_ARRAYS.format(size=size))
+        with _serving(Path(name), settings) as serving:
+            envs = RemoteVectorEnv(serving.urls["work"], num_envs)
+            actions = np.zeros(num_envs, np.int64)
+            envs.reset(seed=0)
+            for _ in range(10):
+                envs.step(actions)
+            start, cpu_start, steps = time.perf_counter(), time.process_time(), 0
+            while time.perf_counter() - start < seconds:
+                seen, *_ = envs.step(actions)
+                if seen.nbytes != 3 * size * size * num_envs:
+                    raise RuntimeError("the picture has the wrong size")
+                steps += num_envs
+            wall_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu_start
+            envs.close()
+    return {"rate": steps / wall_s, "steps": steps, "wall_s": wall_s, "cpu_s": cpu_s}
+
+
+def message_steps(size: int, seconds: float) -> Result:
     """Steps per second of one client that gets what the agent is shown, prompts and all."""
     with (
         tempfile.TemporaryDirectory(prefix="sensorium-servers-") as name,

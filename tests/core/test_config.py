@@ -154,6 +154,9 @@ def test_digest_follows_settings_and_ignores_the_excluded() -> None:
     assert Outer().digest() != Outer(names=("b",)).digest()
     assert Outer().digest(exclude={"names"}) == Outer(names=("b",)).digest(exclude={"names"})
     assert len(Outer().digest()) == 8
+    other = Outer(inner=Inner(gamma=0.5))
+    assert Outer().digest(exclude={"inner.gamma"}) == other.digest(exclude={"inner.gamma"})
+    assert Outer().digest(exclude={"inner.gae_lambda"}) != other.digest(exclude={"inner.gae_lambda"})
 
 
 def test_field_docstrings_become_descriptions() -> None:

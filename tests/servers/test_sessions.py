@@ -150,11 +150,11 @@ def test_what_was_begun_is_finished_when_the_asker_is_gone():
     async def run():
         sessions, _ = table()
         one = await sessions.open("a", "", Thing)
-        steps = []
+        steps, may_end = [], asyncio.Event()
 
         async def step():
             steps.append("begun")
-            await asyncio.sleep(0.02)
+            await may_end.wait()
             steps.append("done")
 
         asking = asyncio.create_task(sessions.run(one, step()))
@@ -163,6 +163,7 @@ def test_what_was_begun_is_finished_when_the_asker_is_gone():
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert steps == ["begun"]
+        may_end.set()
         assert await sessions.shut() == 1
         assert steps == ["begun", "done"]
         assert one.held.closed == 1

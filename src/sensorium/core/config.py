@@ -55,8 +55,19 @@ class Config(BaseModel):
         return _without_infinities(values) if info.mode == "json" else values
 
     def digest(self, *, exclude: set[str] | None = None) -> str:
-        """Eight hex digits that change when any setting (outside `exclude`) changes."""
-        text = json.dumps(self.model_dump(mode="json", exclude=exclude), sort_keys=True)
+        """Eight hex digits that change when any setting (outside `exclude`) changes.
+
+        Args:
+            exclude: Settings that do not count; ``a.b`` is field b of section a.
+        """
+        values = self.model_dump(mode="json")
+        for path in exclude or ():
+            *sections, name = path.split(".")
+            inner = values
+            for section in sections:
+                inner = inner[section]
+            inner.pop(name)
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -2,12 +2,13 @@
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Generic, TypeVar
 
 from sensorium.core import Config, ConfigError, unknown_name
 from sensorium.envs.base import Action, Env, Step, Task
+from sensorium.envs.hosted import HostedEnvs
 
 ConfigT = TypeVar("ConfigT", bound=Config)
 Expert = Generator[Action, Step, None]
@@ -57,6 +58,20 @@ class EnvDefinition(ABC, Generic[ConfigT]):
     @abstractmethod
     def expert(self, task: Task) -> Expert:
         """A scripted solution of a task, which is given with what is hidden."""
+
+    def hosted(self, config: ConfigT, num_envs: int, settings: Mapping[str, Any], kind: str) -> HostedEnvs:
+        """Environments that a client steps by arrays, for environments that have such observations.
+
+        Args:
+            config: As for `make`.
+            num_envs: How many.
+            settings: What the client wants otherwise; checked here, since anybody may be a client.
+            kind: ``vector``, or ``worlds``: those of an embodied task, without limits and seeds of episodes.
+
+        Raises:
+            ConfigError: There are none, or the settings do not fit.
+        """
+        raise ConfigError(f"{self.name} is played with tools; it has no observations as arrays.")
 
     def check_split(self, split: str) -> None:
         """See that there is such a split.

@@ -107,14 +107,13 @@ class Journal:
             OSError: The disk is full; the file is as it was before.
         """
         data = line + b"\n"
-        size = self.size
+        written = 0
         try:
-            written = os.write(self._file, data)
-            while written < len(data):  # a signal, or a disk that is about to be full
+            while written < len(data):  # twice for a signal, or a disk that is about to be full
                 written += os.write(self._file, data[written:])
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._file, size)
+                os.ftruncate(self._file, self.size - written)  # nobody else writes to it
             raise
         self._dirty = True
 

@@ -37,6 +37,7 @@ _SOUNDS = ("wav", "mp3", "flac", "ogg")
 _SCHEME = "media:"
 _REFERENCE = re.compile(r"media:(?!\.)([^/\\:\0]+)/([0-9a-f]{64})\.([a-z0-9]{2,4})")
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z0-9.+-]+);base64,")
+_BEGINNINGS = ("data:", _SCHEME)
 _MAX_DEPTH = 200
 _MAX_CACHED_CHARS = 64 * 1024 * 1024
 Change = Callable[[str, bool], str]
@@ -218,23 +219,30 @@ def _changed(row: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def _walk(value: Any, change: Change, depth: int) -> Any:
-    """The value with its texts changed; what has no changed text in it stays the same object."""
-    if depth > _MAX_DEPTH:
-        return value
+    """The value with its texts changed; what has no changed text in it stays the same object.
+
+    Runs over every row that has a picture: texts, of which there are most, are looked at without a call.
+    """
     if isinstance(value, str):
-        return change(value, False) if value.startswith(("data:", _SCHEME)) else value
-    if isinstance(value, list):
-        items = [_walk(item, change, depth + 1) for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if not isinstance(value, dict):
+        return change(value, False) if value.startswith(_BEGINNINGS) else value
+    if depth > _MAX_DEPTH or not isinstance(value, dict | list):
         return value
-    made = {
-        name: _sound(item, change)
-        if name == "input_audio" and isinstance(item, dict)
-        else _walk(item, change, depth + 1)
-        for name, item in value.items()
-    }
-    return made if any(made[name] is not value[name] for name in made) else value
+    made: Any = None
+    for place, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, str):
+            if not item.startswith(_BEGINNINGS):
+                continue
+            new: Any = change(item, False)
+        elif isinstance(item, dict):
+            new = _sound(item, change) if place == "input_audio" else _walk(item, change, depth + 1)
+        elif isinstance(item, list):
+            new = _walk(item, change, depth + 1)
+        else:
+            continue
+        if new is not item:
+            made = value.copy() if made is None else made
+            made[place] = new
+    return value if made is None else made
 
 
 def _sound(sound: dict[str, Any], change: Change) -> dict[str, Any]:

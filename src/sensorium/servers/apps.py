@@ -89,6 +89,7 @@ def build_app(
         exception_handlers={HTTPException: _http_error, RequestValidationError: _validation_error},
         separate_input_output_schemas=False,
     )
+    app.state.max_message_bytes = int(limits.max_body_mb * 1024 * 1024)
     for path in OPEN_PATHS:
         add_get(app, path, _health, summary="Whether the server is up")
     return app

@@ -80,6 +80,16 @@ class SessionLimits(Config):
     """Closed episodes that are remembered at most."""
 
 
+class VectorLimits(Config):
+    """Environments that clients step by arrays, at ``/vector``."""
+
+    enabled: bool = True
+    max_num_envs: int = Field(default=256, ge=1)
+    """Of one client."""
+    max_total_envs: int = Field(default=1024, ge=1)
+    """Of all clients; who comes next is refused."""
+
+
 class HostingConfig(ServerConfig, PipelineConfig):
     """Hosts episodes of one environment; sections of the observation config stand beside these keys."""
 
@@ -104,6 +114,7 @@ class ResourcesConfig(HostingConfig):
     accept_rows: bool = False
     """Also run tasks that a row brings itself. Without it clients name a task of the environment, and cannot
     make up one."""
+    vector: VectorLimits = VectorLimits()
     num_workers: int = Field(default=1, ge=1, le=256)
     """Processes that share the episodes; a router picks by the session."""
     expose_tools_over_mcp: bool = False

@@ -1,6 +1,7 @@
 """What stands in front of every server: who calls, how often, how much, and that every error has one form."""
 
 import asyncio
+import logging
 import re
 import time
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from sensorium.servers.config import RequestLimits
 from sensorium.servers.errors import ServerError, error_response
 from sensorium.servers.security import Access, host_name
 
+_log = logging.getLogger(__name__)
 _PREFIX = re.compile(r"^/ng-rollout/([A-Za-z0-9][A-Za-z0-9._-]*)(?:/training-token-capture)?(?=/)")
 OPEN_PATHS = ("/", "/health", "/healthz", "/livez", "/readyz")
 """Answer without a key: they tell nothing."""
@@ -71,8 +73,8 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] == "websocket":
+            await self._connect(scope, receive, send)
             return
         outgoing = _Outgoing(send)
         self._in_flight += 1
@@ -92,6 +94,22 @@ class Guard:
         finally:
             self._in_flight -= 1
 
+    async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A connection that stays open: admitted like a request; each of its messages counts as one."""
+        socket = _Socket(receive, send, self._buckets, _address(scope))
+        self._in_flight += 1
+        try:
+            self._admit(scope)
+            await self._app(scope, socket.receive, socket.send)
+        except Exception as error:
+            if not socket.accepted:
+                await error_response(error)(scope, receive, send)
+                return
+            _log.error("a connection to %s failed", scope["path"], exc_info=error)
+            await socket.send({"type": "websocket.close", "code": 1011})
+        finally:
+            self._in_flight -= 1
+
     def _admit(self, scope: Scope) -> None:
         found = _PREFIX.match(scope["path"])
         state = scope.setdefault("state", {})
@@ -100,7 +118,7 @@ class Guard:
             path = scope["path"][found.end() :]
             scope["path"], scope["raw_path"] = path, path.encode()
         headers = Headers(scope=scope)
-        address = (scope.get("client") or ("testclient", 0))[0]
+        address = _address(scope)
         check_site(self._access, headers, over_socket=address != "testclient")  # that of Starlette's client
         if scope["path"] not in OPEN_PATHS and not scope["path"].startswith(self._open):
             check_key(self._access, headers)
@@ -110,6 +128,11 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._max_bytes:
             raise _too_large(self._max_bytes)
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "testclient"
 
 
 def check_site(access: Access, headers: Mapping[str, str], *, over_socket: bool = True) -> None:
@@ -171,6 +194,27 @@ class _Limited:
             if self._seen > self._max_bytes:
                 raise _too_large(self._max_bytes)
         return message
+
+
+class _Socket:
+    """A connection whose messages wait for their turn: who sends too many is slowed down."""
+
+    def __init__(self, receive: Receive, send: Send, buckets: Buckets, address: str) -> None:
+        self._receive, self._send, self._buckets, self._address = receive, send, buckets, address
+        self.accepted = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "websocket.receive":
+            wait = self._buckets.take(self._address, time.monotonic())
+            if wait > 0.0:
+                await asyncio.sleep(wait)
+                self._buckets.take(self._address, time.monotonic())
+        return message
+
+    async def send(self, message: Message) -> None:
+        self.accepted |= message["type"] == "websocket.accept"
+        await self._send(message)
 
 
 class ErrorReplies:

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import WebSocketRoute
 
 from sensorium.servers.apps import add_get, build_app
 from sensorium.servers.config import ResourcesConfig
@@ -18,6 +19,7 @@ from sensorium.servers.replies import json_response
 from sensorium.servers.runtime import Runtime
 from sensorium.servers.security import build_access
 from sensorium.servers.tool_routes import add_tool_routes
+from sensorium.servers.vector_routes import VECTOR_PATH, VectorRoute
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -39,14 +41,15 @@ def build_resources_app(config: ResourcesConfig, name: str, runtime: Runtime | N
     cookie = cookie_name(type(host.definition).__name__, name)
     cookies = Middleware(SessionCookies, name=cookie, signer=runtime.signer, worker=runtime.worker)
 
+    vector = VectorRoute(host)
     tools = McpTools(host) if config.expose_tools_over_mcp else None
     app = build_app(
         f"{name}: {host.definition.summary}",
         config,
         access,
         middleware=[cookies],
-        starts=[host.table.start],
-        stops=[host.shut],
+        starts=[host.table.start, vector.table.start],
+        stops=[vector.shut, host.shut],
         around=[tools.running] if tools is not None else [],
         open_prefixes=("/media/",),
     )
@@ -55,6 +58,8 @@ def build_resources_app(config: ResourcesConfig, name: str, runtime: Runtime | N
     add_get(app, "/media/{file_name}", _media(host), summary="A picture of a prompt")
     if tools is not None:
         add_mcp(app, tools)
+    if config.vector.enabled:
+        app.router.routes.append(WebSocketRoute(VECTOR_PATH, vector))
     add_gymnasium_routes(app, host)
     add_tool_routes(app, host)
     return app

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from sensorium.core import require
 from sensorium.servers.apps import build_app
@@ -85,7 +86,10 @@ class Proxy:
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; see ASGI."""
+        """Answer one request, or pass messages on as long as a connection lasts; see ASGI."""
+        if scope["type"] == "websocket":
+            await self._relay(WebSocket(scope, receive, send))
+            return
         request = Request(scope, receive)
         response = await self.forward(request)
         await response(scope, receive, send)
@@ -121,6 +125,36 @@ class Proxy:
             said = "The worker of this session does not answer; what was in it is lost."
             raise ServerError(502, "session_lost", said) from error
 
+    async def _relay(self, socket: WebSocket) -> None:
+        """Connect a client with the next worker, for as long as both are there.
+
+        Raises:
+            ServerError: The worker does not answer (502).
+        """
+        path = socket.scope["path"]
+        url = f"{self._router.urls[self._router.pick(path, socket.headers, b'')]}{path}"
+        headers = [(k, v) for k, v in socket.headers.items() if _travels(k)]
+        try:
+            worker = await self._connected().ws_connect(url, headers=headers, max_msg_size=0, compress=0)
+        except (self._aiohttp.ClientError, OSError) as error:
+            raise ServerError(502, "transport_unreachable", "The worker does not answer.") from error
+        async with worker:
+            await socket.accept()
+            pumps = [asyncio.ensure_future(one) for one in (_up(socket, worker), self._down(worker, socket))]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _down(self, worker: "aiohttp.ClientWebSocketResponse", socket: WebSocket) -> None:
+        """What a worker says, for the client; and that it hung up."""
+        async for message in worker:
+            if message.type is self._aiohttp.WSMsgType.BINARY:
+                await socket.send_bytes(message.data)
+        await socket.close(worker.close_code or 1011)
+
     async def close(self) -> None:
         """Close connections."""
         session, self._session = self._session, None
@@ -151,6 +185,18 @@ def build_router_app(config: ResourcesConfig, name: str, router: Router) -> Fast
     app.router.routes[:] = [one for one in app.router.routes if getattr(one, "path", "") in OPEN_PATHS]
     app.mount("/", proxy)
     return app
+
+
+async def _up(socket: WebSocket, worker: "aiohttp.ClientWebSocketResponse") -> None:
+    """What a client says, for the worker; until it goes away."""
+    while (message := await socket.receive())["type"] == "websocket.receive":
+        data = message.get("bytes")
+        await (worker.send_bytes(data) if data is not None else worker.send_str(message.get("text") or ""))
+
+
+def _travels(header: str) -> bool:
+    """Whether a header of a handshake is the client's and not the connection's."""
+    return header.lower() not in _OF_ONE_HOP and not header.lower().startswith("sec-websocket-")
 
 
 def _cookie_values(header: str | None) -> list[str]:

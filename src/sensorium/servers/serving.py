@@ -21,6 +21,9 @@ _KEEP_ALIVE_S = 120
 """Longer than clients keep idle connections, so that none is closed while a request is on its way."""
 _LEAVE_S = 10.0
 """For threads of environments, once all is closed."""
+_MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+_PING_S, _PONG_S = 30.0, 120.0
+"""A client that learns holds its interpreter for long, and is not gone for that."""
 GRACE_S = 15.0
 """What is under way at a stop is given so long to finish."""
 
@@ -163,7 +166,11 @@ def _config(app: Any, grace_s: float) -> uvicorn.Config:
         log_level=logging.WARNING,
         access_log=False,
         lifespan="on",
-        ws="none",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,  # frames and numbers: costs more than it saves
+        ws_max_size=getattr(app.state, "max_message_bytes", _MAX_MESSAGE_BYTES),
+        ws_ping_interval=_PING_S,
+        ws_ping_timeout=_PONG_S,
         server_header=False,
         date_header=False,
         timeout_keep_alive=_KEEP_ALIVE_S,

@@ -275,7 +275,7 @@ class TrainConfig(Config):
     run equals the uninterrupted one bit for bit."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, ...; `auto` takes CUDA when there is one."""
-    unnamed: ClassVar[frozenset[str]] = frozenset({"seed", "device"})
+    unnamed: ClassVar[frozenset[str]] = frozenset({"seed", "device", "env.server"})
 
     @property
     def run_name(self) -> str:

@@ -11,6 +11,12 @@ from sensorium.envs.embodied.augment.config import AugmentConfig
 SENSOR_ORDER = ("rgb", "depth", "speech", "env_sound", "instruction", "notifications", "proprio")
 """Canonical order of sensors, in observations, run names and reports."""
 
+CLIENT_SETTINGS = frozenset(
+    {"visual_obs", "audio_obs", "text_obs", "proprio", "action_space", "sensor_rates_hz"}
+    | {"image_size", "waveform", "max_episode_steps"}
+)
+"""What a client of a server may choose. The task and the options of its engine are the server's."""
+
 
 class EmbodiedEnvConfig(Config):
     """One task, the senses to perceive it with, and the way to act."""
@@ -37,6 +43,9 @@ class EmbodiedEnvConfig(Config):
     """Whether sounds come as waveforms instead of log-mel frames."""
     backend_options: dict[str, Any] = Field(default_factory=dict)
     """Settings that only this backend has; an unknown one is an error that lists those it has."""
+    server: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """Address of a resources server (`sensorium serve`) that simulates the worlds: one whose environment is
+    `embodied` with the same task and `backend_options`. None: this process does."""
     augment: AugmentConfig = AugmentConfig()
     """Random changes to what is perceived. Training applies them; `sensorium eval` and the figures of a
     finished run never do."""

@@ -90,13 +90,18 @@ def find_task(name: str) -> TaskSpec:
 
 
 def build_backend(config: EmbodiedEnvConfig, num_envs: int) -> Backend:
-    """Check a config against its task and build the worlds.
+    """Check a config against its task and build the worlds, here or on the config's server.
 
     Raises:
         ConfigError: The task is unknown, or cannot give a sensor or action space; lists those it can.
+        EnvError: The server cannot be reached, or does not let one in.
     """
     task = find_task(config.task)
     check_config(config, task)
+    if config.server is not None:
+        from sensorium.envs.remote.backend import RemoteBackend
+
+        return RemoteBackend(config, num_envs)
     return backend_module(config.task.partition("/")[0]).build(config, num_envs)
 
 

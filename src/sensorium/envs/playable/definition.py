@@ -1,11 +1,12 @@
 """Tasks of worlds that are played, and who solves them."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from sensorium.core import ConfigError, derive_seed
 from sensorium.envs.base import Env, Task
 from sensorium.envs.definition import EnvDefinition, Expert
+from sensorium.envs.hosted import HostedEnvs
 from sensorium.envs.playable.config import PlayableConfig
 from sensorium.envs.playable.env import PlayableEnv
 from sensorium.envs.playable.world import World
@@ -33,6 +34,14 @@ class Playable(EnvDefinition[PlayableConfig]):
             rewarded = "success" if is_embodied(config.task) else "env"
         config = config.model_copy(update={"reward": rewarded})
         return PlayableEnv(config, lambda: build_world(config))
+
+    def hosted(
+        self, config: PlayableConfig, num_envs: int, settings: Mapping[str, Any], kind: str
+    ) -> HostedEnvs:
+        """Worlds for policies of clients; see `EnvDefinition.hosted`."""
+        from sensorium.envs.playable.arrays import hosted_envs
+
+        return hosted_envs(config, num_envs, settings, kind)
 
     def tasks(
         self, config: PlayableConfig, *, split: str = "train", count: int = 100, seed: int = 0

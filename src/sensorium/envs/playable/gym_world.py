@@ -118,13 +118,13 @@ class GymWorld:
 
     def _make(self) -> tuple[gymnasium.Env[Any, Any], str | None]:
         """The environment, with the way of drawing that was asked for and that works."""
-        env, render = _made(self._id, None, self._config), self._config.render
+        env, render = make_gym(self._id, None, self._config), self._config.render
         if render == "none" or (render == "auto" and has_picture(env.observation_space)):
             return env, None
         offered = tuple(env.metadata.get("render_modes") or ())
         wanted = {"picture": ["rgb_array"], "text": ["ansi"], "auto": ["rgb_array", "ansi"]}[render]
         for mode in (mode for mode in wanted if mode in offered):
-            drawn = _made(self._id, mode, self._config)
+            drawn = make_gym(self._id, mode, self._config)
             if _can_draw(drawn):
                 env.close()
                 return drawn, mode
@@ -204,7 +204,17 @@ def _link_text(match: re.Match[str]) -> str:
     return "" if match[0].startswith("!") else match[1]
 
 
-def _made(env_id: str, mode: str | None, config: PlayableConfig) -> gymnasium.Env[Any, Any]:
+def make_gym(env_id: str, mode: str | None, config: PlayableConfig) -> gymnasium.Env[Any, Any]:
+    """Make an environment as a config wants it.
+
+    Args:
+        env_id: Of Gymnasium.
+        mode: How it is drawn; None: not at all.
+        config: Has its options.
+
+    Raises:
+        ConfigError: It cannot be made.
+    """
     options = {"disable_env_checker": True} | config.env_options
     if config.max_env_steps is not None:
         options["max_episode_steps"] = config.max_env_steps
