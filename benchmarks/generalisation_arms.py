@@ -15,6 +15,9 @@ ONE_MISSING = tuple(tuple(name for name in SENSORS if name != lost) for lost in 
 """All senses but one; what dropout is judged by."""
 
 BASELINE, METHOD = "ppo", "dapo"
+CONFIRMED = ("dapo with concatenation",)
+"""Arms that are judged again because they did best on the first seeds."""
+CONFIRMING_SEEDS = range(3, 10)
 TUNING_SEED = 100
 LEARNING_RATES = (2e-3, 4e-3)
 """Tried for the baseline and for the method, on `TUNING_SEED`."""
