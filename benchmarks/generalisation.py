@@ -44,8 +44,8 @@ rule, and read beside that arm.
 
 Declared after seeds 0 and 1 of all arms and before any run of seeds 3 to 9: `dapo with concatenation`, the
 method on the network of `ppo`, did better than `dapo` on what is held out (0.56 to 0.90), and no arm did much
-better. An arm that is chosen for that looks better than it is, so that it is judged anew on seven seeds of its
-own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--confirm`).
+better. An arm that is chosen for that looks better than it is, so that it is judged anew on seven seeds of
+its own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--confirm`).
 """
 
 import argparse

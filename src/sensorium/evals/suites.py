@@ -107,7 +107,7 @@ def _header(run: LoadedRun, probe: Probe, suite: str, wall_s: float) -> dict[str
         "seed": probe.seed,
         "episodes": -(-probe.episodes // worlds) * worlds,
         "env_steps": run.env_steps,
-        "config_digest": run.config.digest(exclude={"seed", "device"}),
+        "config_digest": run.config.digest(exclude=set(run.config.unnamed)),
         "world": probe.request.world,
         "wall_s": wall_s,
     }
