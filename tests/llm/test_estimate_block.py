@@ -59,11 +59,12 @@ def test_a_long_text_costs_the_sum_of_its_lines(ending: str) -> None:
     assert [together.text(line) for line in lines] == [alone.text(line) for line in lines]
 
 
-def test_counting_ahead_leaves_every_count_as_it_is() -> None:
+def test_counting_ahead_leaves_every_count_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"x_{n} = {n}\n\nprint('Größe', x_{n}){' # long' * n}\r\nend" for n in range(120)]
     ahead, alone = EstimateCounter(EstimateConfig()), EstimateCounter(EstimateConfig())
     ahead.count_ahead(texts)
-    ahead._count = ahead._block = None  # type: ignore[assignment]  # nothing is left to count
+    for counting in ("_count", "_count_new"):
+        monkeypatch.setattr(ahead, counting, lambda lines: pytest.fail(f"{lines!r} was not counted ahead"))
     assert [ahead.text(text) for text in texts if len(text) < 500] == [
         alone.text(text) for text in texts if len(text) < 500
     ]

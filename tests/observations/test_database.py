@@ -70,6 +70,36 @@ def test_of_a_large_table_the_first_rows_are_read(shop: Path) -> None:
     assert table(orders).rows[-1][0] == 9
 
 
+def test_long_texts_end_the_reading_of_a_table(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as database:
+        database.executemany(
+            "INSERT INTO customers VALUES (?, ?, NULL)", [(n, "x" * 900) for n in range(3, 30)]
+        )
+        database.commit()
+    customers, _ = read(shop, config=ReadConfig(max_bytes=5_000)).parts
+
+    assert "the first 7 of 29 rows were read" in customers.notes
+    assert (table(customers).num_rows, table(customers).is_sample) == (29, True)
+
+
+def test_a_table_too_long_to_count_is_a_sample_all_the_same(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sensorium.observations.database._count", lambda *_: None)
+    _, orders = read(shop, config=ReadConfig(max_rows=10)).parts
+
+    assert "the first 10 rows were read" in orders.notes
+    assert table(orders).is_sample
+
+
+def test_only_what_virtual_tables_keep_is_left_out(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as database:
+        database.executescript("CREATE TABLE docs_of_mine (x INT); INSERT INTO docs_of_mine VALUES (1)")
+    *_, mine = read(shop).parts
+
+    assert mine.id == "shop.db/docs_of_mine"
+
+
 def test_what_is_not_yet_in_the_file_is_said(shop: Path) -> None:
     with closing(sqlite3.connect(shop)) as database:
         database.execute("PRAGMA journal_mode = WAL")

@@ -335,7 +335,7 @@ def test_workers_share_the_environments():
             assert Client(front["router"]).send("/tasks")[0] == 200
 
 
-def test_a_connection_that_says_nothing_useful_is_closed_by_the_limit(urls):
+def test_a_client_that_closes_is_told_so_and_hung_up_on(urls):
     with connect("ws" + urls["cart"].removeprefix("http") + "/vector", proxy=None) as there:
         there.send(pack({"type": "close"}))
         assert unpack(there.recv(10)) == {"type": "closed"}

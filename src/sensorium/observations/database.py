@@ -1,18 +1,26 @@
 """Tables of SQLite databases; nothing in them is run: no views, no triggers, no virtual tables."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from sensorium.observations.config import ReadConfig
 from sensorium.observations.decoding import encodable
 from sensorium.observations.grid import MAX_COLUMNS, Grid, rows_within
 
 _MAX_TABLES = 50
-_MAX_CELL_CHARS = 4_000
+_MAX_CELL_CHARS = 2_000
+"""As much of a text as a table keeps."""
 _MAX_CELL_BYTES = 64 * 1024 * 1024
 """Longest value that SQLite may load; one that is longer makes its table unreadable."""
+_HOLDERS = (
+    *("content", "docsize", "config", "data", "idx"),
+    *("segments", "segdir", "stat"),
+    *("node", "rowid", "parent"),
+)
+"""Ends of the names of tables in which virtual tables (FTS5, FTS4, R*Tree) keep what they hold."""
 _MAX_INSTRUCTIONS = 200_000_000
 """Of SQLite's machine for one statement, so that no damaged or hostile file takes longer than seconds."""
 
@@ -38,9 +46,8 @@ def database_grids(source: Path | bytes, config: ReadConfig) -> list[tuple[str, 
         ).fetchall()
         virtual = [name for name, kind, sql in rows if kind == "table" and _is_virtual(sql)]
         views = [name for name, kind, _ in rows if kind == "view"]
-        hidden = tuple(f"{name}_" for name in virtual)  # where virtual tables keep what they hold
-        tables = [name for name, kind, _ in rows if kind == "table" and name not in virtual]
-        tables = [name for name in tables if not name.startswith(hidden)]
+        hidden = {*virtual, *(f"{name}_{end}" for name in virtual for end in _HOLDERS)}
+        tables = [name for name, kind, _ in rows if kind == "table" and name not in hidden]
         if not tables:
             raise ValueError("the database has no tables")
         grids = [(name, _table(database, name, config)) for name in tables[:_MAX_TABLES]]
@@ -84,21 +91,36 @@ def _rows(database: sqlite3.Connection, name: str, config: ReadConfig) -> Grid:
     wanted = rows_within(config.max_rows, len(columns), config)
     cells = ", ".join(_cell(column) for column, _, _ in columns)
     with _limited(database):
-        rows = database.execute(f"SELECT {cells} FROM {quoted} LIMIT ?", (wanted,)).fetchall()
+        rows, is_all = _first(database.execute(f"SELECT {cells} FROM {quoted}"), wanted, config.max_bytes)
     notes = _keys(database, name, [column for column, _, position in columns if position])
     total = len(rows)
-    if total == wanted:
-        total = _count(database, quoted) or total
-        notes += (f"the first {len(rows):,} of {total:,} rows were read",) if total > len(rows) else ()
+    if not is_all:
+        counted = _count(database, quoted)
+        total = total if counted is None else counted
+        of_all = "" if counted is None else f" of {counted:,}"
+        notes += (f"the first {len(rows):,}{of_all} rows were read",)
     return Grid(
         names=[column for column, _, _ in columns],
         columns=[[row[i] for row in rows] for i in range(len(columns))],
         dtypes=[declared.lower() or None for _, declared, _ in columns],
         row_numbers=range(len(rows)),
         total_rows=total,
-        is_sample=total > len(rows),
+        is_sample=not is_all,
         notes=notes,
     )
+
+
+def _first(
+    found: Iterable[tuple[Any, ...]], wanted: int, max_chars: int
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """The first rows, as many as are wanted and as their texts may take; and whether they are all."""
+    rows: list[tuple[Any, ...]] = []
+    for row in found:
+        max_chars -= sum(len(cell) for cell in row if isinstance(cell, str))
+        if len(rows) == wanted or (rows and max_chars < 0):
+            return rows, False
+        rows.append(row)
+    return rows, True
 
 
 def _cell(column: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CUT: tuple[Kind, ...] = ("code", "structured", "table", "text")
 """Kinds of which the beginning of a file says something."""
-_WHOLE: tuple[Kind, ...] = ("image", "array", "arrays", "workbook")
+_WHOLE: tuple[Kind, ...] = ("image", "array", "arrays", "workbook", "database")
 """Kinds of which a file is read as a whole or not at all."""
 _IN_PLACE: tuple[Kind, ...] = ("table", "database")
 """Kinds whose reader takes the file itself, of whatever size, and reads a sample."""

@@ -46,9 +46,13 @@ def arrow_grid(source: Path | io.BytesIO, config: ReadConfig) -> Grid:
     require("pandas", extra="observe", purpose="reading Arrow files")
     arrow: Any = require("pyarrow", extra="observe", purpose="reading Arrow files")
     with arrow.ipc.open_file(arrow.memory_map(str(source)) if isinstance(source, Path) else source) as file:
-        batches = (file.get_batch(number) for number in range(file.num_record_batches))
-        total = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
-        wanted = rows_within(total, len(file.schema), config)
+        wanted, total = rows_within(config.max_rows, len(file.schema), config), 0
+        batches: list[Any] = []
+        for number in range(file.num_record_batches):  # all are met once: nothing else tells how many rows
+            batch = file.get_batch(number)
+            if total < wanted:
+                batches.append(batch)
+            total += batch.num_rows
         return _first_rows(batches, wanted, total, config)
 
 

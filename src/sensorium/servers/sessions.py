@@ -5,8 +5,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from sensorium.servers.config import SessionLimits
@@ -164,16 +163,6 @@ class SessionTable(Generic[HeldT]):
     async def _tracked(self, session: Hosted[HeldT], doing: Awaitable[ResultT]) -> ResultT:
         try:
             return await doing
-        finally:
-            session.busy -= 1
-            session.used_s = self._clock()
-
-    @contextmanager
-    def busy(self, session: Hosted[HeldT]) -> Iterator[None]:
-        """A session does not expire inside, and counts as used afterwards."""
-        session.busy += 1
-        try:
-            yield
         finally:
             session.busy -= 1
             session.used_s = self._clock()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -147,7 +147,7 @@ class VectorRoute:
         task = getattr(host.env_config, "task", host.definition.name)
         return session, pack({"type": "opened", "session_id": session.id, "environment": task} | opened)
 
-    async def within_limit(self, session: Session, doing: Any) -> Any:
+    async def within_limit(self, session: Session, doing: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Do something in a session, within the time that a request has.
 
         Raises:
@@ -155,9 +155,8 @@ class VectorRoute:
         """
         seconds = self._host.config.limits.request_timeout_s
         try:
-            with self.table.busy(session):
-                async with asyncio.timeout(seconds):
-                    return await doing
+            async with asyncio.timeout(seconds):
+                return await self.table.run(session, doing)
         except TimeoutError as error:
             raise ServerError(504, "request_timeout", f"No answer within {seconds:g} s.") from error
 
@@ -228,8 +227,7 @@ class _Client:
             raise ServerError(409, "session_lost", "No environments are open; send an open first.")
         session = self._route.table.get(self._session.id)
         try:
-            made: bytes = await self._route.within_limit(session, session.held.answer(message))
-            return made
+            return await self._route.within_limit(session, session.held.answer(message))
         except ServerError:
             self._session = None
             self._route.end(session)

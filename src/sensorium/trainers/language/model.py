@@ -62,9 +62,8 @@ def answer_scores(model: Any, batch: Batch, *, temperature: float = 1.0) -> Answ
     logits = logits.float() if temperature == 1.0 else logits.float() / temperature
     logp = torch.log_softmax(logits, dim=-1)
     chosen = logp.gather(2, batch.ids[:, -batch.answer_tokens :, None])[:, :, 0]
-    with (
-        torch.no_grad()
-    ):  # in one piece of memory: with many tokens it is as large as all that is learnt from
+    with torch.no_grad():
+        # In one piece of memory: with many tokens it is as large as all that is learnt from.
         entropy = -logp.exp().mul_(logp).nan_to_num_(nan=0.0).sum(-1)
     return AnswerScores(chosen, entropy)
 
