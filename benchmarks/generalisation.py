@@ -46,6 +46,10 @@ Declared after seeds 0 and 1 of all arms and before any run of seeds 3 to 9: `da
 method on the network of `ppo`, did better than `dapo` on what is held out (0.56 to 0.90), and no arm did much
 better. An arm that is chosen for that looks better than it is, so that it is judged anew on seven seeds of
 its own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--confirm`).
+
+Declared after that and before any run of these arms: `--confirm` also switches off each part of `dapo with
+concatenation` in turn (gating, alignment, contrastive loss, KL penalty, dropout) on the same seven seeds.
+Each is compared with the whole method: a part helps when the interval of the ratio lies below 1.
 """
 
 import argparse
@@ -63,6 +67,7 @@ from generalisation_arms import (
     ARMS,
     BASELINE,
     BEST_RATE,
+    CONCATENATED,
     CONFIRMED,
     CONFIRMING_SEEDS,
     DROPOUT,
@@ -71,6 +76,7 @@ from generalisation_arms import (
     METHOD,
     ONE_MISSING,
     SENSORS,
+    SWITCHED_OFF,
     TRAINED,
     TUNING_SEED,
 )
@@ -176,7 +182,8 @@ def compare(ours: Scores, peer: Scores) -> dict[str, float]:
 def report(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
     """Compare every arm that is complete with the baseline; prints the tables."""
     found: dict[str, Any] = {"verdict": {}, "arms": {}}
-    runs = {arm: read for arm in ARMS if (read := read_runs(arm, seeds, folder)) is not None}
+    known = (*ARMS, *SWITCHED_OFF)
+    runs = {arm: read for arm in known if (read := read_runs(arm, seeds, folder)) is not None}
     if BASELINE not in runs:
         CONSOLE.print("The baseline is not complete; nothing to compare with.")
         return found
@@ -209,6 +216,24 @@ def report(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
                 found["verdict"].setdefault(key, {})[arm] = said
                 CONSOLE.print(f"At {title}: {said}")
     found["dropout"] = dropout_report(runs)
+    found["parts"] = parts_report(runs)
+    return found
+
+
+def parts_report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
+    """What the method on the baseline's network loses without each of its parts; prints a table."""
+    off = [arm for arm in SWITCHED_OFF if arm in runs]
+    if CONCATENATED not in runs or not off:
+        return {}
+    found: dict[str, Any] = {}
+    peer = scores(runs[CONCATENATED], "success", HELD_OUT)
+    table = Table(title=f"{CONCATENATED}, a part switched off: held-out combinations at equal frames")
+    for heading in ("arm", "held out, IQM [95 %]", f"ratio to {CONCATENATED} [95 %]"):
+        table.add_column(heading)
+    for arm in off:
+        found[arm] = row = compare(scores(runs[arm], "success", HELD_OUT), peer)
+        table.add_row(arm, _span(row, "iqm"), _span(row, "ratio"))
+    CONSOLE.print(table)
     return found
 
 
@@ -264,6 +289,9 @@ def markdown(found: Mapping[str, Any]) -> str:
     for p, row in dropped.items():
         each = [", ".join(f"{rate:.2f}" for rate in row[name]) for name in ("all_senses", *lost)]
         lines.append(_line(p, each[0], _span(row, "iqm"), _span(row, "ratio"), *each[1:]))
+    if found["parts"]:
+        lines += ["", _line("arm", "held out, IQM [95 %]", f"ratio to {CONCATENATED}"), _line(*["---"] * 3)]
+    lines += [_line(arm, _span(row, "iqm"), _span(row, "ratio")) for arm, row in found["parts"].items()]
     return "\n".join(lines)
 
 
@@ -324,8 +352,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.tune:
         tune(args.folder, args.jobs)
         return 0
-    usual = [BASELINE, METHOD, *CONFIRMED] if args.confirm else list(ARMS)
-    arms = usual if args.arms is None else [name for name in ARMS if name in args.arms.split(";")]
+    usual = [BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF] if args.confirm else list(ARMS)
+    known = [*ARMS, *SWITCHED_OFF]
+    arms = usual if args.arms is None else [name for name in known if name in args.arms.split(";")]
     seeds = list(CONFIRMING_SEEDS if args.confirm else range(args.seeds))
     name, load_before = "generalisation_confirmed" if args.confirm else "generalisation", load_average()
     if not args.report:

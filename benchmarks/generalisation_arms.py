@@ -15,8 +15,10 @@ ONE_MISSING = tuple(tuple(name for name in SENSORS if name != lost) for lost in 
 """All senses but one; what dropout is judged by."""
 
 BASELINE, METHOD = "ppo", "dapo"
-CONFIRMED = ("dapo with concatenation",)
-"""Arms that are judged again because they did best on the first seeds."""
+CONCATENATED = "dapo with concatenation"
+"""The method on the baseline's network."""
+CONFIRMED = (CONCATENATED, "ppo, dropout 0.1")
+"""Arms that are judged again on seeds of their own; the first because it did best on the first seeds."""
 CONFIRMING_SEEDS = range(3, 10)
 TUNING_SEED = 100
 LEARNING_RATES = (2e-3, 4e-3)
@@ -107,7 +109,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "ppo, learning rate 0.004": _arm(fusion="early", lr=4e-3),
     "ppo, dropout 0.1": _arm(fusion="early", dropout=0.1),
     "ppo, cross-modal attention": _arm(),
-    "dapo with concatenation": _arm(algo={}, fusion="early"),
+    CONCATENATED: _arm(algo={}, fusion="early"),
     "dapo without gating": _arm(algo={"gate": {"type": "none"}}),
     "dapo without alignment": _arm(algo={"alignment": None}),
     "dapo without contrastive loss": _arm(algo={"contrastive": None}),
@@ -122,6 +124,15 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 """Arm -> its settings, in order of interest. `dapo` has a dropout of 0.1."""
 
+SWITCHED_OFF: dict[str, dict[str, Any]] = {
+    f"{CONCATENATED}, no gating": _arm(algo={"gate": {"type": "none"}}, fusion="early"),
+    f"{CONCATENATED}, no alignment": _arm(algo={"alignment": None}, fusion="early"),
+    f"{CONCATENATED}, no contrastive loss": _arm(algo={"contrastive": None}, fusion="early"),
+    f"{CONCATENATED}, no KL penalty": _arm(algo={"kl_coef": 0.0}, fusion="early"),
+    f"{CONCATENATED}, dropout 0": _arm(algo={}, fusion="early", dropout=0.0),
+}
+"""The method on the baseline's network with one part switched off; on the confirming seeds."""
+
 DROPOUT = {0.0: "dapo, dropout 0", 0.1: METHOD, 0.2: "dapo, dropout 0.2", 0.3: "dapo, dropout 0.3"}
 """Chance that a sense is dropped -> its arm."""
 
@@ -130,7 +141,7 @@ def arm_config(
     arm: str, seed: int, *, lr: float | None = None, total_steps: int | None = None
 ) -> TrainConfig:
     """Complete configuration of one run."""
-    settings = ARMS[arm]
+    settings = (ARMS | SWITCHED_OFF)[arm]
     algo = settings["algo"] | ({} if lr is None else {"lr": lr})
     if total_steps is not None:
         algo["total_steps"] = total_steps
