@@ -11,13 +11,13 @@ from ppo_speed import parameters
 from timing import Result, cpu_s_of_all, speed
 
 from sensorium.core import Stopwatch, parse_config
-from sensorium.rollouts.embodied import Collector
+from sensorium.rollouts.embodied import RolloutSource
 from sensorium.trainers.build import build_agent, build_env
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO
 
 
-def config(task: DoomTask) -> TrainConfig:
+def config(task: DoomTask, max_staleness: int) -> TrainConfig:
     """The task as a training run of ours, with concatenation instead of attention between senses."""
     values: dict[str, Any] = {
         "env": {
@@ -48,6 +48,7 @@ def config(task: DoomTask) -> TrainConfig:
             "num_minibatches": task.num_minibatches,
             "lr": task.lr,
             "anneal_lr": False,
+            "max_staleness": max_staleness,
         },
         "seed": task.seed,
         "device": "cpu",
@@ -55,28 +56,36 @@ def config(task: DoomTask) -> TrainConfig:
     return parse_config(TrainConfig, values)
 
 
-def ours(*, task: dict[str, Any], seconds: float, warm_up_s: float) -> Result:
+def ours(*, task: dict[str, Any], seconds: float, warm_up_s: float, max_staleness: int) -> Result:
     """Our PPO, as `sensorium train` runs it but for checkpoints and logs. Counts valid steps only.
 
     Args:
         task: A `DoomTask`.
         seconds: How long to measure.
         warm_up_s: How long to train before that.
+        max_staleness: 0 acts and learns in turn, 1 at the same time.
     """
-    train = config(DoomTask.from_json(task))
+    train = config(DoomTask.from_json(task), max_staleness)
     env = build_env(train)
     agent = build_agent(train, env)
     generator = torch.Generator().manual_seed(train.seed)
     learner = PPO(agent.policy, train.algo, generator)
-    collector = Collector(env, agent.policy, agent.representer, generator)
-    collector.restart(train.seed)
+    rollouts = RolloutSource(
+        env,
+        agent.policy,
+        agent.representer,
+        generator,
+        num_steps=train.algo.num_steps,
+        max_staleness=max_staleness,
+    )
+    rollouts.restart(train.seed)
     stopwatch = Stopwatch()
     episodes = 0
 
     def round_of_training() -> int:
         nonlocal episodes
-        with stopwatch.measure("collect_s"):
-            rollout = collector.collect(train.algo.num_steps)
+        with stopwatch.measure("collect_s" if max_staleness == 0 else "wait_s"):
+            rollout = rollouts.take(more=True)
         with stopwatch.measure("update_s"):
             learner.update(rollout, progress=0.0)
         episodes += int(rollout.ended.sum())
@@ -86,6 +95,7 @@ def ours(*, task: dict[str, Any], seconds: float, warm_up_s: float) -> Result:
     stopwatch.drain()
     episodes = 0
     result = speed(round_of_training, seconds=seconds, warm_up=0, cpu_clock=cpu_s_of_all)
+    rollouts.close()
     env.close()
     return (
         result

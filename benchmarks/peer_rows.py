@@ -15,6 +15,8 @@ from measuring import Benchmark, Comparison, Measurement
 PEERS = Path(__file__).parent / "peers"
 """Folder of the peers' requirements and environments."""
 INSTALL = "make bench-peers"
+MEANWHILE, IN_TURN = "acting while learning", "in turn"
+"""Our PPO with `max_staleness` 1 and 0."""
 THREADS = 1
 """Of each process that computes a network. Two were slower on each side, once, on a busy machine."""
 
@@ -44,11 +46,18 @@ def peers(*, quick: bool) -> Benchmark:
             install=INSTALL,
         )
 
-    def row(name: str, peer: str, peer_name: str, factor: float, differences: str) -> Comparison:
+    def own(max_staleness: int) -> Measurement:
+        return Measurement(
+            target="doom_ppo_speed:ours",
+            settings=settings | {"max_staleness": max_staleness},
+            threads=THREADS,
+        )
+
+    def row(peer: str, peer_name: str, factor: float, differences: str, ours: str) -> Comparison:
         return Comparison(
-            name=name,
+            name=f"PPO on doom, {ours}, against {peer}",
             unit="env steps/s",
-            ours="ours",
+            ours=ours,
             peer=peer,
             peer_name=peer_name,
             goal=f">= {factor:g} x peer",
@@ -61,35 +70,34 @@ def peers(*, quick: bool) -> Benchmark:
             f"episodes are equally long; ours averages pixels, the peer takes the nearest; {differences}",
         )
 
+    peers_of_ours = (
+        (
+            "Sample Factory",
+            "Sample Factory APPO",
+            1.0,
+            f"it acts in {task.processes} processes with two groups of worlds each while another learns from "
+            f"what an older policy saw",
+        ),
+        (
+            "RLlib",
+            "RLlib PPO",
+            5.0,
+            "it acts and learns in one process, in turn, and pads pieces of episodes to whole rollouts",
+        ),
+        (
+            "RLlib, 2 runners",
+            "RLlib PPO",
+            5.0,
+            "it acts in two processes and learns in a third, in turn; pads as above",
+        ),
+    )
     return Benchmark(
         measurements={
-            "ours": Measurement(target="doom_ppo_speed:ours", settings=settings, threads=THREADS),
+            MEANWHILE: own(1),
+            IN_TURN: own(0),
             "Sample Factory": peer("sample_factory", "sample_factory", "sample_factory_speed:appo"),
             "RLlib": peer("rllib", "ray", "rllib_speed:ppo", runners=0),
             "RLlib, 2 runners": peer("rllib", "ray", "rllib_speed:ppo", runners=task.processes),
         },
-        comparisons=[
-            row(
-                "PPO on doom against Sample Factory",
-                "Sample Factory",
-                "Sample Factory APPO",
-                1.0,
-                f"it acts in {task.processes} processes with two groups of worlds each while another learns "
-                f"from what an older policy saw; ours acts and learns in turn, on policy",
-            ),
-            row(
-                "PPO on doom against RLlib",
-                "RLlib",
-                "RLlib PPO",
-                5.0,
-                "it acts and learns in one process, and pads every piece of an episode to a whole rollout",
-            ),
-            row(
-                "PPO on doom against RLlib, 2 env runners",
-                "RLlib, 2 runners",
-                "RLlib PPO",
-                5.0,
-                "it acts in two processes and learns in a third, in turn; pads as above",
-            ),
-        ],
+        comparisons=[row(*other, ours) for other in peers_of_ours for ours in (MEANWHILE, IN_TURN)],
     )

@@ -7,6 +7,7 @@ from cue_agents import ALL_SENSORS, SPACE_TIME, cue_config, cue_round
 
 from sensorium.core import ActionKind
 from sensorium.evals import play_episodes
+from sensorium.rollouts.embodied import RolloutSource
 from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.ppo import PPO
 
@@ -80,3 +81,23 @@ def test_without_the_cue_nothing_can_be_learnt() -> None:
     blind = play_episodes(made.agent, made.env, episodes=96, seed=10_000, blanked=frozenset({"rgb"}))
     assert blind.successes / len(blind.finished) < 0.6
     assert np.isfinite(torch.cat([p.flatten() for p in made.agent.policy.parameters()]).detach()).all()
+
+
+def test_a_rollout_one_update_old_is_learnt_from() -> None:
+    config = learning_config(("rgb",), algo={"max_staleness": 1})
+    made = cue_round(config)
+    rollouts = RolloutSource(
+        made.env,
+        made.agent.policy,
+        made.agent.representer,
+        made.collector.generator,
+        num_steps=config.algo.num_steps,
+        max_staleness=1,
+    )
+    rollouts.restart(7)
+    learner = PPO(made.agent.policy, config.algo, made.collector.generator)
+    for round_ in range(30):
+        learner.update(rollouts.take(more=round_ < 29), progress=round_ / 30)
+    rollouts.close()
+    results = play_episodes(made.agent, made.env, episodes=96, seed=10_000)
+    assert results.successes / len(results.finished) >= 0.95

@@ -79,7 +79,7 @@ def test_episodes_are_told_apart_by_their_stage(tmp_path: Path) -> None:
     training = Training(settings, open_run(settings, tmp_path, OnExisting.FAIL))
     training.run(lambda _: None)
     assert 0.35 < rows(training)[-1]["presence/instruction"] < 0.65
-    rollout = training.collector.collect(8)
+    rollout = training.rollouts.take(more=False)
     stages = {episode.stage for episode in rollout.episodes}
     assert stages == {0, 1}
 
@@ -88,7 +88,7 @@ def test_presence_counts_the_steps_that_were_taken(tmp_path: Path) -> None:
     settings = config(augment={"modal_dropout": {"p": 0.5, "only": ["instruction"]}}, num_envs=64)
     training = Training(settings, open_run(settings, tmp_path, OnExisting.FAIL))
     training._restart_worlds()
-    rollout = training.collector.collect(8)
+    rollout = training.rollouts.take(more=False)
     rollout.present[~rollout.valid] = True  # nobody acted on what was perceived there
     metrics = training._rollout_metrics(rollout)
     taken = rollout.present[..., 1][rollout.valid]
@@ -99,6 +99,7 @@ def test_presence_counts_the_steps_that_were_taken(tmp_path: Path) -> None:
 
 RUNS = {
     "curriculum": (EASY | {"min_episodes": 40}, {}, {}),
+    "curriculum, acting while learning": (EASY | {"min_episodes": 40}, {}, {"max_staleness": 1}),
     "gating and dropout": (None, DROPOUT, {"type": "dapo"}),
     "cggm, curriculum, dropout and contrast": (
         EASY | {"min_episodes": 40},

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("cue_backend")
 SENSORS = ("rgb", "speech", "proprio")
 
 
-def config(**algo: int) -> TrainConfig:
+def config(checkpoint_every: int = 64, **algo: int) -> TrainConfig:
     """Three checkpoints of 64 steps."""
-    return cue_config(SENSORS, ActionKind.HYBRID, checkpoint_every=64, algo=algo)
+    return cue_config(SENSORS, ActionKind.HYBRID, checkpoint_every=checkpoint_every, algo=algo)
 
 
 def weights(training: Training) -> dict[str, Tensor]:
@@ -71,6 +71,22 @@ def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(tmp_path: Path) 
     whole_metrics = metrics(whole_dir)
     assert whole_metrics == metrics(parts_dir)
     assert [row["step"] for row in whole_metrics] == [64, 128, 192]
+
+
+def test_acting_while_learning_is_resumed_bit_for_bit(tmp_path: Path) -> None:
+    """Of the three rollouts before a checkpoint two were begun before the update before them."""
+    settings = config(checkpoint_every=192, total_steps=576, max_staleness=1)
+    in_turn = config(checkpoint_every=192, total_steps=576)
+    whole_dir = open_run(settings, tmp_path / "whole", OnExisting.FAIL)
+    whole = train(whole_dir, settings)
+    parts_dir = open_run(settings, tmp_path / "parts", OnExisting.FAIL)
+    train(parts_dir, settings, stop_after=192)
+    parts = train(parts_dir, settings)
+    other = train(open_run(in_turn, tmp_path / "other", OnExisting.FAIL), in_turn)
+    a, b, c = weights(whole), weights(parts), weights(other)
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not all(torch.equal(a[name], c[name]) for name in a)
+    assert metrics(whole_dir) == metrics(parts_dir)
 
 
 def test_a_run_that_died_goes_on_from_its_last_checkpoint(

@@ -54,6 +54,10 @@ class PPOConfig(Config):
     """Gradients are scaled down to this norm."""
     max_skipped_updates: int = Field(default=10, ge=1)
     """Updates in a row that may be skipped for a non-finite loss before training stops."""
+    max_staleness: int = Field(default=0, ge=0, le=1)
+    """Updates by which a rollout's policy may be older than the one that learns from it. 0 acts and learns in
+    turn; 1 acts in a thread while it learns, which is faster where worlds or the device leave cores idle
+    (worlds in processes of their own, networks on a GPU), and holds a copy of the policy."""
     prefetch_minibatches: int = Field(default=0, ge=0)
     """Minibatches that a thread gathers ahead of the update; 0 gathers each when it is needed. Helps where
     networks run on a GPU."""

@@ -14,7 +14,7 @@ import torch
 from sensorium.core import EpisodeStatus, Stopwatch, derive_seed
 from sensorium.core.files import atomic_write_json
 from sensorium.metrics import JsonlSink, Mean, Metric, MultiSink, Sum, TensorBoardSink
-from sensorium.rollouts.embodied import Collector, FinishedEpisode, Rollout
+from sensorium.rollouts.embodied import FinishedEpisode, Rollout, RolloutSource
 from sensorium.trainers.build import Agent, build_agent, build_env
 from sensorium.trainers.checkpoint import checkpoint_path, load_learner, save_checkpoint
 from sensorium.trainers.config import TrainConfig
@@ -70,7 +70,14 @@ class Training:
         self.agent = build_agent(config, self.env)
         generator = torch.Generator().manual_seed(derive_seed(config.seed, "actions"))
         self.learner = build_learner(self.agent.policy, config.algo, generator)
-        self.collector = Collector(self.env, self.agent.policy, self.agent.representer, generator)
+        self.rollouts = RolloutSource(
+            self.env,
+            self.agent.policy,
+            self.agent.representer,
+            generator,
+            num_steps=config.algo.num_steps,
+            max_staleness=config.algo.max_staleness,
+        )
         self.curriculum = None
         if config.curriculum is not None:
             self.curriculum = Curriculum(config.curriculum, self.agent.policy.perception.names)
@@ -114,6 +121,7 @@ class Training:
                 stopped = interrupted.is_set()
         finally:
             sinks.close()
+            self.rollouts.close()
             self.env.close()
         assert self.checkpoint is not None, "a run ends with a checkpoint"
         return TrainingResult(
@@ -134,9 +142,9 @@ class Training:
         self._restart_worlds()
         next_checkpoint = self._next_checkpoint()
         while self.env_steps < algo.total_steps and not interrupted.is_set():
-            with self._stopwatch.measure("collect"):
-                rollout = self.collector.collect(algo.num_steps)
-            self.env_steps += algo.num_steps * algo.num_envs
+            steps = self.env_steps + algo.num_steps * algo.num_envs
+            rollout = self.rollouts.take(more=steps < min(next_checkpoint, algo.total_steps))
+            self.env_steps = steps
             with self._stopwatch.measure("update"):
                 share = min(1.0, self.env_steps / algo.total_steps)
                 metrics = self.learner.update(rollout, progress=share)
@@ -160,7 +168,7 @@ class Training:
 
     def _restart_worlds(self) -> None:
         """Begin new episodes, decided by the run's seed and the step count alone."""
-        self.collector.restart(derive_seed(self.config.seed, "worlds", self.env_steps) >> 1)
+        self.rollouts.restart(derive_seed(self.config.seed, "worlds", self.env_steps) >> 1)
 
     def _save(self) -> None:
         path = checkpoint_path(self.run_dir, self.env_steps)
@@ -180,6 +188,7 @@ class Training:
             return {}
         change = self.curriculum.update(rollout.episodes, self.env_steps)
         if change is not None:
+            self.rollouts.settle()
             self.curriculum.open_stage(self.agent.policy, self.env.worlds.augmenter, change)
             self._write_stages()
         return self.curriculum.metrics()
@@ -197,7 +206,7 @@ class Training:
             present = rollout.present[:, :, m][rollout.valid].double()
             if len(present):
                 metrics[f"presence/{sensor.name}"] = Mean.of(present.mean().item())
-        for part, seconds in self._stopwatch.drain().items():
+        for part, seconds in (self._stopwatch.drain() | self.rollouts.seconds).items():
             metrics[f"time/{part}_s"] = Sum.of(seconds)
         return metrics
 
