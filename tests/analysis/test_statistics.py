@@ -9,7 +9,7 @@ from sensorium.analysis import (
     paired_success_ratio,
     stratified_bootstrap,
 )
-from sensorium.analysis.statistics import interquartile_mean_of_rates
+from sensorium.analysis.statistics import interquartile_mean_of_rates, interquartile_rate_interval
 
 
 def test_interquartile_mean_by_hand() -> None:
@@ -64,6 +64,37 @@ def test_stratified_bootstrap_covers_about_as_often_as_it_says() -> None:
         )
         hits += low <= truth <= high
     assert 52 <= hits <= 60
+
+
+def test_interval_of_rates_covers_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(1)
+    for rates in ([0.2, 0.5, 0.6, 0.9], [0.9, 0.95, 0.97, 1.0]):
+        truth = interquartile_mean(rates)
+        hits = 0
+        for seed in range(100):
+            strata = [(random.random(50) < rate).astype(float) for rate in rates]
+            low, high = interquartile_rate_interval(strata, resamples=200, seed=seed)
+            hits += low <= truth <= high
+        assert 90 <= hits <= 100
+
+
+def test_interval_of_rates_has_a_width_when_all_episodes_end_alike() -> None:
+    low, high = interquartile_rate_interval([np.ones(16)])
+    assert 0.8 < low < 0.95  # one stratum: the interval of Jeffreys, 0.86 on this side
+    assert high == 1.0
+    low, high = interquartile_rate_interval([np.zeros(16)] * 4)
+    assert low == 0.0
+    assert 0.01 < high < 0.2
+    with pytest.raises(ValueError, match="at least one stratum"):
+        interquartile_rate_interval([])
+
+
+def test_interval_of_rates_equals_the_bootstrap_on_many_episodes() -> None:
+    random = np.random.default_rng(4)
+    strata = [(random.random(3000) < rate).astype(float) for rate in (0.3, 0.5, 0.6, 0.8)]
+    ours = interquartile_rate_interval(strata, resamples=4000)
+    theirs = stratified_bootstrap(strata, statistic=interquartile_mean_of_rates, resamples=4000)
+    assert ours == pytest.approx(theirs, abs=2e-3)
 
 
 def test_interquartile_mean_of_rates_by_hand() -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,14 @@ def test_scales_come_from_the_filters_of_the_policy() -> None:
         drawn = scale.draw(np.random.default_rng(0))
         space = made.env.worlds.sensors[name].space
         assert space.contains(drawn), name
+
+
+@pytest.mark.usefixtures("cue_backend")
+@pytest.mark.parametrize(
+    "space", [spaces.MultiBinary(2), spaces.MultiDiscrete([3, 5]), spaces.Box(-4, 4, (2,), np.int64)]
+)
+def test_every_space_of_arrays_has_noise(space: spaces.Space) -> None:
+    made = cue_round(cue_config(("proprio",)))
+    spec = dataclasses.replace(made.env.worlds.sensors["proprio"], space=space)
+    drawn = noise_scales({"proprio": spec}, made.agent.policy)["proprio"].draw(np.random.default_rng(0))
+    assert space.contains(drawn)

@@ -52,6 +52,27 @@ def test_every_suite_has_a_result_type_with_a_question() -> None:
         assert function.__doc__
 
 
+@pytest.mark.parametrize(
+    ("suite", "request_", "says"),
+    [
+        ("missing-modality", SuiteRequest(combinations="rgb"), "--combinations .*belongs to generalisation"),
+        ("missing-modality", SuiteRequest(recovery_steps=2), "--recovery-steps .*belongs to sensor-failure"),
+        (
+            "generalisation",
+            SuiteRequest(kinds=(FaultKind.NOISE,)),
+            "--kinds .*missing-modality and sensor-failure",
+        ),
+        ("sensor-failure", SuiteRequest(sampled=True), "--sampled .*missing-modality and generalisation"),
+        ("sensor-failure", SuiteRequest(trained="rgb"), "--trained-combinations .*belongs to generalisation"),
+    ],
+)
+def test_a_setting_of_another_suite_is_refused(
+    trained_run: Path, suite: str, request_: SuiteRequest, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        run_suite(trained_run, suite, request_)
+
+
 def test_missing_modality_breaks_every_subset_in_three_ways(trained_run: Path) -> None:
     totals: list[int] = []
     seen: list[str] = []

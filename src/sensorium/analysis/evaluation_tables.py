@@ -187,7 +187,7 @@ def _generalisation(evaluation: GeneralisationEvaluation) -> list[ResultTable]:
             title="Success with combinations of senses",
             reading="Share of episodes solved with its 95 % Wilson interval; senses that are not named are "
             "absent. The interquartile mean leaves out the best and the worst quarter; its interval is a "
-            "bootstrap stratified by combination.",
+            "Bayesian bootstrap stratified by combination.",
             columns=("combination", "role", *(f"{world} world" for world in worlds)),
             rows=tuple(rows),
             legend=tuple(f"{world} world" for world in worlds),

@@ -128,7 +128,7 @@ class CombinationResult(Config):
 
 
 class RateSummary(Config):
-    """Interquartile mean of success over combinations, with its stratified bootstrap interval."""
+    """Interquartile mean of success over combinations, with its stratified interval."""
 
     interquartile_mean: Share
     ci95: tuple[Share, Share]

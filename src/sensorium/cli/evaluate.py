@@ -57,6 +57,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--trained-combinations", help="generalisation: combinations of training (default: all sensors)"
     )
+    parser.add_argument(
+        "--sampled", action="store_true", help="draw actions, as training does, instead of the likeliest ones"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON, no progress bar")
     parser.set_defaults(run=run)
 
@@ -104,6 +107,7 @@ def _request(args: argparse.Namespace) -> "SuiteRequest":
         recovery_steps=args.recovery_steps,
         combinations=args.combinations,
         trained=args.trained_combinations,
+        sampled=args.sampled,
         world=shift_of(parse_overrides(args.overrides)),
     )
 
@@ -122,7 +126,7 @@ def _kinds(text: str) -> "tuple[FaultKind, ...]":
 def _print(evaluation: "Evaluation", directory: Path) -> None:
     console = Console()
     for table in result_tables(evaluation):
-        console.print(_rich(table))
+        _print_table(console, _rich(table))
         console.print(f"[dim]{escape(table.reading)}[/dim]\n")
     report = directory / "report.html"
     print(f"results {evaluation_path(directory, evaluation.suite)}")
@@ -132,10 +136,19 @@ def _print(evaluation: "Evaluation", directory: Path) -> None:
         print(f"no report yet: make one with: sensorium eval {directory} --suite missing-modality")
 
 
+def _print_table(console: Console, table: Table) -> None:
+    """Print all of a table: in a window it is folded to fit, a file gets it as wide as it is."""
+    if not console.is_terminal:
+        wide = console.options.update(max_width=10_000)
+        console = Console(width=max(console.width, console.measure(table, options=wide).maximum))
+    console.print(table)
+
+
 def _rich(table: ResultTable) -> Table:
     drawn = Table(title=table.title)
     for i, column in enumerate(table.columns):
-        drawn.add_column(escape(column), justify="left" if i == 0 else "right")
+        # Folded, not cut: two sensors may begin alike.
+        drawn.add_column(escape(column), justify="left" if i == 0 else "right", overflow="fold")
     for row in table.rows:
         if row.starts_group:
             drawn.add_section()

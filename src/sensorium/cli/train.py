@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from sensorium.trainers.training import Progress as RunProgress
 
 DEFAULT_RUNS = Path("runs")
+
+LARGE_GAP = 0.2
+"""Training success this far above the evaluation's interval is worth a word."""
+
 TrainingT = TypeVar("TrainingT")
 
 EXAMPLES = """examples:
@@ -135,14 +139,21 @@ def run_training(
     training = begun(lambda: Training(config, run_dir), run_dir, console)
     with training_bar(console) as bar:
         task = bar.add_task("train", total=config.algo.total_steps, completed=training.env_steps, note="")
-        result = training.run(
-            lambda progress: bar.update(task, completed=progress.env_steps, note=_note(progress))
-        )
+        trained_rate = math.nan
+
+        def report(progress: "RunProgress") -> None:
+            nonlocal trained_rate
+            trained_rate = progress.success_rate
+            bar.update(task, completed=progress.env_steps, note=_note(progress))
+
+        result = training.run(report)
     if result.interrupted:
         return None, run_dir
     with _evaluation_bar(console) as bar:
         task = bar.add_task("evaluate", total=_num_evaluation_episodes(config), note="")
         summary = finish_run(run_dir, on_episode=lambda subset: bar.update(task, advance=1, note=subset))
+    if note := sampling_note(trained_rate, summary, run_dir):
+        console.print(note, markup=False, highlight=False)
     return summary, run_dir
 
 
@@ -168,12 +179,29 @@ def closing_line(summary: "Summary", run_dir: Path) -> str:
     )
 
 
+def sampling_note(trained_rate: float, summary: "Summary", run_dir: Path) -> str | None:
+    """What is said when a policy that draws its actions does far better than its likeliest actions do.
+
+    Args:
+        trained_rate: Success of the latest training episodes; NaN where none has ended.
+        summary: What the evaluation found.
+        run_dir: The run.
+    """
+    if not trained_rate > summary.success_ci95[1] + LARGE_GAP:
+        return None
+    return (
+        f"In training, where actions are drawn, {trained_rate:.0%} of the latest episodes were solved. The "
+        f"evaluation takes the likeliest action, with which a policy that is still undecided may go in "
+        f"circles. To judge it as it trained: sensorium eval {shlex.quote(str(run_dir))} --sampled"
+    )
+
+
 def _num_evaluation_episodes(config: "TrainConfig") -> int:
-    from sensorium.evals import sensor_subsets
+    from sensorium.evals import senses_of, sensor_subsets
 
     evaluation = config.evaluation
     num_envs = min(evaluation.num_envs, evaluation.episodes)
-    smaller = len(sensor_subsets(config.env.sensor_names)) - 1
+    smaller = len(sensor_subsets(config.env.sensor_names, senses_of(config.env))) - 1
 
     def rounded(episodes: int) -> int:
         return math.ceil(episodes / num_envs) * num_envs

@@ -6,7 +6,7 @@ from sensorium.evals.faults import Fault, FaultInjector, FaultKind
 from sensorium.evals.finish import finish_run
 from sensorium.evals.gates import FaultRecord
 from sensorium.evals.loading import LoadedRun, load_agent, loaded_run
-from sensorium.evals.missing_modality import missing_modality_test, sensor_groups, sensor_subsets
+from sensorium.evals.missing_modality import missing_modality_test, senses_of, sensor_groups, sensor_subsets
 from sensorium.evals.planting import Planted, plant_facts
 from sensorium.evals.probe import Probe, SuiteRequest
 from sensorium.evals.record import record_episode
@@ -38,6 +38,7 @@ __all__ = [
     "play_episodes",
     "record_episode",
     "run_suite",
+    "senses_of",
     "sensor_groups",
     "sensor_subsets",
 ]

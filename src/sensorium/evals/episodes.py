@@ -1,4 +1,4 @@
-"""Judging a policy: many worlds, a fixed number of episodes each, deterministic actions, unseen seeds."""
+"""Judging a policy: many worlds, a fixed number of episodes each, unseen seeds, the likeliest actions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -43,13 +43,14 @@ class EpisodeResults:
 
 
 class Player:
-    """Acts deterministically in a vector environment, one step at a time.
+    """Acts in a vector environment, one step at a time: deterministically, or as it did in training.
 
     Args:
         agent: Policy and representer.
         env: The worlds.
         blanked: Sensors that the policy does not get, in all episodes.
         fault: A sensor fault that strikes in every episode.
+        sampled: Whether actions are drawn, as in training; the seed of `reset` decides them.
 
     Raises:
         ConfigError: The fault names a sensor that is not there.
@@ -64,8 +65,11 @@ class Player:
         env: MultiModalVectorEnv,
         blanked: frozenset[str] = frozenset(),
         fault: Fault | None = None,
+        *,
+        sampled: bool = False,
     ) -> None:
         self.agent = agent
+        self.sampled = sampled
         self.env = env
         self.blanked = blanked
         self.fault = fault
@@ -78,6 +82,7 @@ class Player:
     def reset(self, seed: int) -> Mapping[str, Any]:
         """Start new episodes everywhere; returns the observation, as it is without a fault."""
         self.agent.representer.forget()
+        self._draws = torch.Generator().manual_seed(derive_seed(seed, "evaluated actions"))
         self._table_tokens = TableTokens(self.agent.policy)
         self._state = self.agent.policy.initial_state(self.env.num_envs)
         self._starts = np.ones(self.env.num_envs, np.bool_)
@@ -114,7 +119,8 @@ class Player:
         )
         self._state = step.state
         self.gates = step.fused.gates.cpu().numpy()
-        actions = env_action(step.distribution.mode(), self.env)
+        chosen = step.distribution.draw(self._draws) if self.sampled else step.distribution.mode()
+        actions = env_action(chosen, self.env)
         self.observation, reward, terminated, truncated, info = self.env.step(actions)
         self._starts, self._ended = self._ended, terminated | truncated
         self._steps, self._episode_seeds = info["episode_length"], info["episode_seed"]
@@ -146,6 +152,7 @@ def play_episodes(
     seed: int,
     blanked: frozenset[str] = frozenset(),
     fault: Fault | None = None,
+    sampled: bool = False,
     on_episode: Callable[[], None] | None = None,
 ) -> EpisodeResults:
     """Play at least `episodes` episodes, equally many in every world, so that short ones have no advantage.
@@ -157,6 +164,7 @@ def play_episodes(
         seed: Decides the episodes and faults; choose one that training did not use.
         blanked: Sensors that the policy does not get, in all episodes.
         fault: A sensor fault that strikes in every episode.
+        sampled: Whether actions are drawn, as in training, instead of the likeliest ones.
         on_episode: Called when an episode ends.
 
     Raises:
@@ -167,7 +175,7 @@ def play_episodes(
     finished: list[FinishedEpisode] = []
     records: list[FaultRecord] = []
     failed = 0
-    player = Player(agent, env, blanked, fault)
+    player = Player(agent, env, blanked, fault, sampled=sampled)
     player.reset(seed)
     trace = GateTrace(env.num_envs, len(agent.policy.perception.names))
     acting = np.ones(env.num_envs, np.bool_)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensorium.analysis.evaluations import CombinationResult, GeneralisationResults, RateSummary
-from sensorium.analysis.statistics import interquartile_mean_of_rates, stratified_bootstrap
+from sensorium.analysis.statistics import interquartile_mean_of_rates, interquartile_rate_interval
 from sensorium.core import EpisodeStatus
 from sensorium.evals.combinations import read_combinations
 from sensorium.evals.episodes import EpisodeResults
@@ -51,7 +51,7 @@ def generalisation(probe: Probe) -> GeneralisationResults:
 def rate_summary(results: Mapping[str, EpisodeResults], names: Mapping[str, object]) -> RateSummary:
     """Interquartile mean of the success rates of some combinations; episodes are resampled within each."""
     strata = [_outcomes(results[name]) for name in names]
-    interval = stratified_bootstrap(strata, statistic=interquartile_mean_of_rates)
+    interval = interquartile_rate_interval(strata)
     return RateSummary(
         interquartile_mean=interquartile_mean_of_rates(strata),
         ci95=(interval.low, interval.high),

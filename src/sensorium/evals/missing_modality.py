@@ -1,13 +1,13 @@
 """The missing-modality test: what remains of a policy's success with each subset of its senses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
 from sensorium.analysis import SubsetResult, wilson_interval
 from sensorium.analysis.evaluations import KindResults
 from sensorium.analysis.senses import robustness
-from sensorium.envs.embodied import MultiModalVectorEnv
+from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalVectorEnv
 from sensorium.evals.episodes import EpisodeResults, play_episodes
 from sensorium.evals.faults import Fault, FaultKind
 from sensorium.evals.probe import Probe
@@ -27,8 +27,28 @@ SENSES = {
 MAX_SENSORS_APART = 4
 
 
-def sensor_groups(sensors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def senses_of(config: EmbodiedEnvConfig) -> dict[str, str]:
+    """Sense of every sensor of a world, those of other people's backends too.
+
+    Example:
+        >>> senses_of(EmbodiedEnvConfig(task="mine/walk", visual_obs=("left_eye",), proprio=True))
+        {'left_eye': 'sight', 'proprio': 'body'}
+    """
+    senses = {
+        "sight": config.visual_obs,
+        "hearing": config.audio_obs,
+        "language": config.text_obs,
+        "body": ("proprio",) if config.proprio else (),
+    }
+    return {name: sense for sense, names in senses.items() for name in names}
+
+
+def sensor_groups(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, tuple[str, ...]]:
     """What is taken away together: each sensor by itself, or each sense when there are more than four.
+
+    Args:
+        sensors: Names.
+        senses: Sense of a sensor; one that is not in it is a sense of its own.
 
     Example:
         >>> sensor_groups(["rgb", "speech"])
@@ -40,14 +60,14 @@ def sensor_groups(sensors: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return {name: (name,) for name in sensors}
     groups: dict[str, tuple[str, ...]] = {}
     for name in sensors:
-        sense = SENSES.get(name, name)
+        sense = senses.get(name, name)
         groups[sense] = (*groups.get(sense, ()), name)
     return groups
 
 
-def sensor_subsets(sensors: Sequence[str]) -> dict[str, frozenset[str]]:
+def sensor_subsets(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, frozenset[str]]:
     """Every non-empty subset, all first, then by falling size: name (``"rgb+speech"``) -> its sensors."""
-    groups = sensor_groups(sensors)
+    groups = sensor_groups(sensors, senses)
     subsets: dict[str, frozenset[str]] = {}
     for size in range(len(groups), 0, -1):
         for chosen in combinations(groups, size):
@@ -61,7 +81,7 @@ def missing_modality(probe: Probe) -> dict[str, KindResults]:
     Every condition plays the same episodes; all senses are played once and count for every kind.
     """
     kinds = probe.request.kinds or tuple(FaultKind)
-    subsets = sensor_subsets(probe.sensors)
+    subsets = sensor_subsets(probe.sensors, senses_of(probe.run.config.env))
     everything = next(iter(subsets))
     probe.expect([probe.full_episodes] + [probe.episodes] * (len(subsets) - 1) * len(kinds))
     clean = subset_result(probe.play(everything, episodes=probe.full_episodes))
@@ -119,7 +139,7 @@ def missing_modality_test(
     """
     sensors = agent.policy.perception.names
     results: dict[str, SubsetResult] = {}
-    for name, present in sensor_subsets(sensors).items():
+    for name, present in sensor_subsets(sensors, senses_of(env.config)).items():
         report = None if on_episode is None else partial(on_episode, name)
         played = play_episodes(
             agent,

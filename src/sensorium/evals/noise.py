@@ -54,22 +54,32 @@ def noise_scales(sensors: Mapping[str, SensorSpec], policy: ActorCritic) -> dict
     filters = dict(policy.perception.filters.items())
     scales: dict[str, NoiseScale] = {}
     for name, spec in sensors.items():
-        if spec.modality is Modality.TEXT or not isinstance(spec.space, spaces.Box):
+        if spec.modality is Modality.TEXT or spec.space.shape is None:
             continue
         running = filters.get(name)
         mean, std = None, None
         if isinstance(running, RunningNorm):
             mean = running.mean.detach().cpu().numpy()
             std = running.var.detach().sqrt().cpu().numpy()
+        low, high = _range(spec.space)
         scales[name] = NoiseScale(
             shape=spec.space.shape,
             dtype=np.dtype(spec.space.dtype).name,
-            low=float(spec.space.low.min()),
-            high=float(spec.space.high.max()),
+            low=low,
+            high=high,
             mean=mean,
             std=std,
         )
     return scales
+
+
+def _range(space: spaces.Space[Any]) -> tuple[float, float]:
+    """Smallest and largest value of any space of arrays."""
+    if isinstance(space, spaces.Box):
+        return float(space.low.min()), float(space.high.max())
+    if isinstance(space, spaces.MultiDiscrete):
+        return float(space.start.min()), float((space.start + space.nvec - 1).min())
+    return 0.0, 1.0  # MultiBinary
 
 
 def garbled(text: str, random: np.random.Generator) -> str:

@@ -28,6 +28,8 @@ class SuiteRequest:
     """Held-out combinations, ``"rgb+speech,depth+instruction"``, or a YAML file: `held_out`, `trained`."""
     trained: str | None = None
     """Combinations of training, ``"rgb+instruction,all"``."""
+    sampled: bool = False
+    """Draw actions, as training does, instead of taking the likeliest ones."""
     world: dict[str, Any] = field(default_factory=dict)
     """Settings of the environment to change, nested."""
 
@@ -94,6 +96,7 @@ class Probe:
             seed=self.seed,
             blanked=blanked,
             fault=fault,
+            sampled=self.request.sampled,
             on_episode=None if report is None else lambda: report(condition),
         )
 

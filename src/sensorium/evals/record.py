@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
 
 from sensorium.analysis import Film, FilmNotes
 from sensorium.core import ActionKind, EpisodeStatus
-from sensorium.envs.embodied import ActionSpec, MultiModalVectorEnv
+from sensorium.envs.embodied import ActionSpec, MultiModalVectorEnv, SensorSpec
 from sensorium.evals.episodes import Player
 from sensorium.features.speech import utterance
 from sensorium.trainers.build import Agent
@@ -52,6 +54,8 @@ def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film
     stacked: dict[str, Any] = {
         name: np.stack([f[name] for f in frames]) for name in ("rgb", "depth", "map") if name in first
     }
+    if "rgb" in stacked:
+        stacked["rgb"] = colour_frames(stacked["rgb"], env.worlds.sensors["rgb"])
     if "env_sound" in first and first["env_sound"].ndim == 3:
         stacked["env_sound"] = np.stack([f["env_sound"] for f in frames])
     speech = first.get("speech")
@@ -61,6 +65,31 @@ def record_episode(agent: Agent, env: MultiModalVectorEnv, *, seed: int) -> Film
             spoken = utterance(truth["instruction"], voice=truth["voice"], rate_wpm=truth["rate_wpm"])
             stacked["speech_waveform"] = spoken.waveform
     return Film(notes=notes, **stacked)
+
+
+def colour_frames(frames: NDArray[Any], spec: SensorSpec) -> NDArray[np.uint8]:
+    """Frames of any camera as people look at them: three channels, 0 to 255.
+
+    One channel is shown in grey; of more than three the first three are shown. Numbers other than bytes are
+    scaled from the range of the sensor, or of the frames where it has no end.
+
+    Args:
+        frames: (steps, height, width, channels), any number of channels and any dtype.
+        spec: The sensor that they come from.
+    """
+    channels = frames.shape[-1]
+    coloured = frames[..., :3] if channels >= 3 else np.repeat(frames[..., :1], 3, axis=-1)
+    if frames.dtype == np.uint8:
+        return np.ascontiguousarray(coloured)
+    space = spec.space
+    low, high = -np.inf, np.inf
+    if isinstance(space, spaces.Box):
+        low, high = float(space.low.min()), float(space.high.max())
+    finite = coloured[np.isfinite(coloured)].astype(np.float64)
+    if not np.isfinite([low, high]).all():
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    shares = (np.nan_to_num(coloured.astype(np.float64), nan=low) - low) / max(high - low, 1e-12)
+    return (shares.clip(0.0, 1.0) * 255).round().astype(np.uint8)
 
 
 def action_in_words(action: Any, spec: ActionSpec) -> str:

@@ -11,7 +11,7 @@ from sensorium.core import EpisodeStatus
 from sensorium.evals.episodes import EpisodeResults
 from sensorium.evals.faults import Fault, FaultKind
 from sensorium.evals.gates import FaultRecord
-from sensorium.evals.missing_modality import SENSES, subset_result
+from sensorium.evals.missing_modality import SENSES, senses_of, subset_result
 from sensorium.evals.probe import Probe
 
 DEFAULT_KINDS = (FaultKind.ABSENT, FaultKind.FROZEN)
@@ -31,7 +31,7 @@ def sensor_failure(probe: Probe) -> SensorFailureResults:
     to the failure both are the same.
     """
     kinds = probe.request.kinds or DEFAULT_KINDS
-    targets = failure_targets(probe.sensors)
+    targets = failure_targets(probe.sensors, senses_of(probe.run.config.env))
     conditions = [(lost, kind) for lost in targets for kind in kinds if _matters(probe, targets[lost], kind)]
     probe.expect([probe.episodes] * (3 + 2 * len(conditions)))
     clean = probe.play("all senses")
@@ -54,18 +54,22 @@ def sensor_failure(probe: Probe) -> SensorFailureResults:
     )
 
 
-def failure_targets(sensors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def failure_targets(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, tuple[str, ...]]:
     """What is lost together: each sense that has several sensors, then each sensor.
+
+    Args:
+        sensors: Names.
+        senses: Sense of a sensor; one that is not in it is a sense of its own.
 
     Example:
         >>> failure_targets(["rgb", "depth", "speech"])
         {'sight': ('rgb', 'depth'), 'rgb': ('rgb',), 'depth': ('depth',), 'speech': ('speech',)}
     """
-    senses: dict[str, tuple[str, ...]] = {}
+    members: dict[str, tuple[str, ...]] = {}
     for name in sensors:
-        sense = SENSES.get(name, name)
-        senses[sense] = (*senses.get(sense, ()), name)
-    groups = {sense: members for sense, members in senses.items() if len(members) > 1}
+        sense = senses.get(name, name)
+        members[sense] = (*members.get(sense, ()), name)
+    groups = {sense: names for sense, names in members.items() if len(names) > 1}
     return groups | {name: (name,) for name in sensors}
 
 

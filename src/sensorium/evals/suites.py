@@ -33,6 +33,26 @@ SUITES: dict[str, Callable[[Probe], Any]] = {
 COMPARES_WORLDS = frozenset({"generalisation"})
 """Suites that play in the world of training and in a changed one; the others play in the changed one only."""
 
+_FLAGS = {
+    "episodes": "--episodes",
+    "seed": "--seed",
+    "kinds": "--kinds",
+    "recovery_steps": "--recovery-steps",
+    "combinations": "--combinations",
+    "trained": "--trained-combinations",
+    "sampled": "--sampled",
+}
+"""Field of a `SuiteRequest` -> its flag."""
+
+_READ_BY: dict[str, tuple[str, ...]] = {
+    "kinds": ("missing-modality", "sensor-failure"),
+    "recovery_steps": ("sensor-failure",),
+    "combinations": ("generalisation",),
+    "trained": ("generalisation",),
+    "sampled": ("missing-modality", "generalisation"),  # sensor-failure compares episodes step by step
+}
+"""Field of a `SuiteRequest` -> the suites that read it, where it is not all of them."""
+
 
 def run_suite(
     run: Path,
@@ -62,7 +82,7 @@ def run_suite(
     if suite not in SUITES:
         raise unknown_name("suite", suite, SUITES)
     request = request or SuiteRequest()
-    _check(request)
+    _check(request, suite)
     wanted = request.episodes or read_config(run).evaluation.subset_episodes
     start = time.perf_counter()
     with ExitStack() as stack:
@@ -90,7 +110,13 @@ def run_suite(
     return evaluation
 
 
-def _check(request: SuiteRequest) -> None:
+def _check(request: SuiteRequest, suite: str) -> None:
+    for field, readers in _READ_BY.items():
+        if getattr(request, field) not in (None, False) and suite not in readers:
+            raise ConfigError(
+                f"{_FLAGS[field]} means nothing to the suite {suite}; it belongs to {' and '.join(readers)}. "
+                f"Add --suite {readers[0]}, or leave it out."
+            )
     for name, value, least in (
         ("episodes", request.episodes, 1),
         ("seed", request.seed, 0),
@@ -116,16 +142,11 @@ def _header(run: LoadedRun, probe: Probe, suite: str, wall_s: float) -> dict[str
 def command(run: Path, suite: str, request: SuiteRequest) -> str:
     """The command line that does the same, quoted for a shell."""
     words = ["sensorium", "eval", str(run), "--suite", suite]
-    flags: dict[str, Any] = {
-        "episodes": request.episodes,
-        "seed": request.seed,
-        "kinds": None if request.kinds is None else ",".join(request.kinds),
-        "recovery-steps": request.recovery_steps,
-        "combinations": request.combinations,
-        "trained-combinations": request.trained,
-    }
-    for name, value in flags.items():
-        words += [] if value is None else [f"--{name}", str(value)]
+    for field, flag in _FLAGS.items():
+        value = getattr(request, field)
+        if value is None or value is False:
+            continue
+        words += [flag] if value is True else [flag, ",".join(value) if field == "kinds" else str(value)]
     for name, value in _flat(request.world, "env"):
         words += [f"--{name}", _as_yaml(value)]
     return shlex.join(words)
