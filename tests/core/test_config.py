@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sensorium.core import Config, ConfigError, parse_config, parse_overrides, read_yaml
 
@@ -50,8 +50,41 @@ def test_unknown_key_in_a_union_lists_the_chosen_alternative() -> None:
     with pytest.raises(ConfigError) as caught:
         Outer().updated({"body": {"type": "large", "dept": 3}})
     message = str(caught.value)
+    assert "'body.dept'" in message  # as it was written: the type is no part of the path
     assert "Did you mean 'depth'" in message
     assert "width" not in message
+
+
+class Checked(Config):
+    type: Literal["checked"] = "checked"
+    low: int = 0
+    high: int = 1
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Checked":
+        if self.high < self.low:
+            raise ValueError(f"high ({self.high}) is less than low ({self.low})")
+        return self
+
+
+class Boxed(Config):
+    part: Annotated[Small | Checked, Field(discriminator="type")] = Checked()
+
+
+def test_what_a_section_finds_wrong_is_said_without_the_section() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Boxed().updated({"part": {"high": -3}})
+    assert str(caught.value) == "Setting 'part': high (-3) is less than low (0)."
+
+
+def test_one_word_in_the_place_of_a_list_is_shown_as_a_list() -> None:
+    with pytest.raises(ConfigError, match=r"'names'.*found 'rgb'.* Write a list: \[rgb\]\."):
+        Outer().updated({"names": "rgb"})
+
+
+def test_a_key_that_is_called_like_a_type_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"Unknown setting 'part\.small'\."):
+        Boxed().updated({"part": {"small": 1}})
 
 
 def test_every_problem_has_its_line() -> None:
@@ -114,7 +147,7 @@ def test_an_optional_section_is_switched_on_by_a_setting_in_it() -> None:
 
 
 def test_a_setting_of_another_alternative_names_it() -> None:
-    with pytest.raises(ConfigError, match=r"Unknown setting 'body\.small\.depth': depth needs type large\."):
+    with pytest.raises(ConfigError, match=r"Unknown setting 'body\.depth': depth needs type large\."):
         Outer().updated({"body": {"depth": 3}})
 
 

@@ -95,7 +95,7 @@ def test_another_size_drops_what_was_set_for_the_old_one() -> None:
         ({"size": "large"}, "'size': Input should be 'tiny', 'small' or 'base'"),
         ({"fusion": {"type": "middle"}}, "'fusion'.*'late', 'gated'"),
         ({"size": "base", "fusion": {"hiden_dim": 3}}, "Did you mean 'hidden_dim'"),
-        ({"fusion": {"type": "early", "num_heads": 3}}, "Unknown setting 'fusion.early.num_heads'"),
+        ({"fusion": {"type": "early", "num_heads": 3}}, "Unknown setting 'fusion.num_heads'"),
         ({"fusion": {"type": "late", "hidden_dim": 9, "streams": 2}}, "2 streams do not divide"),
         ({"vision": {"type": "space_time", "num_heads": 5}}, "num_heads 5 does not divide embed_dim 64"),
         ({"fusion": None}, "'fusion'"),

@@ -117,7 +117,8 @@ def test_one_wrong_bit_is_noticed(saved: Path, tmp_path: Path, name: str) -> Non
 def test_a_missing_file_is_named(saved: Path, tmp_path: Path, name: str) -> None:
     path = copied(saved, tmp_path)
     (path / name).unlink()
-    with pytest.raises(CheckpointError, match=name):
+    mend = "" if name == "state.json" else ".*Delete this checkpoint folder"
+    with pytest.raises(CheckpointError, match=name + mend):
         load_learner(path, trained(rounds=0))
 
 
@@ -202,7 +203,8 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_else(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(
-        CheckpointError, match=r"Could not save .*No space left on device.*before it are intact"
+        CheckpointError,
+        match=r"Could not save .*No space left on device.*before it are intact. Free some space",
     ):
         save_checkpoint(checkpoint_path(tmp_path, 128), learner, {})
     monkeypatch.undo()
@@ -213,8 +215,21 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_else(
 
 
 def test_a_checkpoint_is_never_written_over(saved: Path) -> None:
-    with pytest.raises(CheckpointError, match="exists"):
+    with pytest.raises(CheckpointError, match=r"exists.*Another process may be training this run") as caught:
         save_checkpoint(saved, trained(rounds=0), {})
+    assert "space" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_not_called_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(self: Path, data: bytes) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", denied)
+    with pytest.raises(CheckpointError, match=r"Permission denied.*can be written") as caught:
+        save_checkpoint(checkpoint_path(tmp_path, 128), trained(rounds=0), {})
+    assert "space" not in str(caught.value)
 
 
 def test_all_senses_can_be_saved(tmp_path: Path) -> None:

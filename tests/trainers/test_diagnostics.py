@@ -92,6 +92,11 @@ def test_a_sense_that_was_absent_throughout_has_no_contribution() -> None:
     assert set(found.contributions.shapley) == set(found.contributions.alone) == {"rgb", "speech"}
     assert "contribution/depth" not in found.metrics
     assert "attention/depth->rgb" not in found.metrics
+    assert "similarity/effective_rank/depth" not in found.metrics
+    assert {name for name in found.metrics if name.startswith("similarity/cka")} == {
+        "similarity/cka/rgb+speech"
+    }
+    assert "similarity/cosine/depth+speech" not in found.metrics
     whole, nothing = (worth(learner.policy, rollout, kept) for kept in (("rgb", "depth", "speech"), ()))
     assert sum(found.contributions.shapley.values()) == pytest.approx(whole - nothing, abs=1e-5)
     rollout.present[:] = False

@@ -174,12 +174,32 @@ def _without_infinities(value: Any) -> Any:
 
 def _explain(config_type: type[BaseModel], problem: Mapping[str, Any]) -> str:
     path = [str(part) for part in problem["loc"]]
-    dotted = ".".join(path)
     if problem["type"] == "extra_forbidden":
+        # The last part is what somebody wrote, even where it is called like a tag.
+        dotted = ".".join([*_without_tags(config_type, path[:-1]), path[-1]])
         if owners := _alternatives_with(config_type, path):
             return f"Unknown setting {dotted!r}: {path[-1]} needs type {' or '.join(owners)}."
         return f"Unknown setting {dotted!r}. {nearest(path[-1], _known_keys(config_type, path[:-1]))}"
-    return f"Setting {dotted!r}: {problem['msg']} (found {problem.get('input')!r})."
+    dotted = ".".join(_without_tags(config_type, path))
+    if problem["type"] == "value_error" and isinstance(problem.get("input"), Mapping):
+        # A check of a whole section says itself what it found; the section's other settings are no help.
+        return f"Setting {dotted!r}: {problem['msg'].removeprefix('Value error, ')}."
+    found = problem.get("input")
+    hint = ""
+    if problem["type"] in ("tuple_type", "list_type") and isinstance(found, str):
+        hint = f" Write a list: [{found}]."
+    return f"Setting {dotted!r}: {problem['msg']} (found {found!r}).{hint}"
+
+
+def _without_tags(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """The path as files and flags have it: without the tags of unions, which pydantic puts between."""
+    written: list[str] = []
+    for n, part in enumerate(path):
+        owners = _configs_at(config_type, path[:n])
+        is_field = any(part in owner.model_fields for owner in owners)
+        is_tag = n > 0 and not is_field and part in map(_tag, owners)
+        written += [] if is_tag else [part]
+    return written
 
 
 def _known_keys(config_type: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -26,11 +26,11 @@ class PPOConfig(Config):
     """Passes over each rollout."""
     num_minibatches: int = Field(default=8, ge=1)
     """Minibatches per pass; each holds whole sequences of num_envs / num_minibatches worlds."""
-    lr: float = Field(default=1e-3, gt=0)
+    lr: float = Field(default=1e-3, gt=0, allow_inf_nan=False)
     """Learning rate of Adam."""
     anneal_lr: bool = True
     """Whether the learning rate falls linearly to a tenth over the run."""
-    reward_scale: float = Field(default=1.0, gt=0)
+    reward_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Rewards are multiplied by this before learning, so that values are about 1; reports are not scaled."""
     gamma: float = Field(default=0.99, gt=0, le=1)
     """Discount per environment step."""
@@ -40,15 +40,15 @@ class PPOConfig(Config):
     """The probability ratio is clipped below at 1 - this."""
     clip_ratio_high: float = Field(default=0.2, gt=0)
     """The probability ratio is clipped above at 1 + this."""
-    ent_coef: float = Field(default=0.01, ge=0)
+    ent_coef: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     """Weight of the entropy bonus."""
-    vf_coef: float = Field(default=0.5, ge=0)
+    vf_coef: float = Field(default=0.5, ge=0, allow_inf_nan=False)
     """Weight of the value loss."""
-    vf_clip_range: float | None = None
+    vf_clip_range: float | None = Field(default=None, gt=0)
     """Largest change of a value that the value loss rewards; null leaves values free."""
-    kl_coef: float = Field(default=0.0, ge=0)
+    kl_coef: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Initial weight of the KL penalty, adapted towards `kl_target`; 0 leaves it out."""
-    kl_target: float = Field(default=0.01, gt=0)
+    kl_target: float = Field(default=0.01, gt=0, allow_inf_nan=False)
     """KL divergence per update that the adaptive penalty aims at, nats."""
     max_grad_norm: float = Field(default=0.5, gt=0)
     """Gradients are scaled down to this norm."""
@@ -132,17 +132,17 @@ GateConfig = Annotated[ShapleyGate | OGMGate | CGGMGate | NoGate, Field(discrimi
 class LearningRates(Config):
     """Learning rate of each part of the policy; null takes `lr`."""
 
-    vision: float | None = Field(default=None, gt=0)
+    vision: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Encoders of rgb and depth, and what reads them in the fusion."""
-    audio: float | None = Field(default=None, gt=0)
+    audio: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """The same for speech and environment sounds."""
-    text: float | None = Field(default=None, gt=0)
+    text: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """The same for texts; the language model itself is frozen."""
-    proprio: float | None = Field(default=None, gt=0)
+    proprio: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """The same for the body."""
-    policy: float | None = Field(default=None, gt=0)
+    policy: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """What senses share: fusion, memory and actor."""
-    value: float | None = Field(default=None, gt=0)
+    value: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """The critic's head."""
 
 
@@ -176,7 +176,7 @@ class DAPOConfig(PPOConfig):
     type: Literal["dapo"] = "dapo"  # type: ignore[assignment]
     num_epochs: int = Field(default=10, ge=1)
     """Passes over each rollout."""
-    kl_coef: float = Field(default=0.2, ge=0)
+    kl_coef: float = Field(default=0.2, ge=0, allow_inf_nan=False)
     """Initial weight of the KL penalty, adapted towards `kl_target`; 0 leaves it out."""
     learning_rates: LearningRates = LearningRates()
     """Learning rates of the policy's parts."""
@@ -280,6 +280,13 @@ class TrainConfig(Config):
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, ...; `auto` takes CUDA when there is one."""
     unnamed: ClassVar[frozenset[str]] = frozenset({"seed", "device", "env.server"})
+
+    def updated(self, changes: Mapping[str, Any]) -> "TrainConfig":
+        """As for every config; the success that chance has is not that of another task."""
+        task, judged = changes.get("env", {}).get("task"), changes.get("evaluation", {})
+        if task not in (None, self.env.task) and "chance_success" not in judged:
+            changes = {**changes, "evaluation": {**judged, "chance_success": None}}
+        return super().updated(changes)
 
     @property
     def run_name(self) -> str:

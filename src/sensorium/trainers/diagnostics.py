@@ -26,6 +26,12 @@ SETS_AT_ONCE = 16
 MAX_SIMILARITY_DIMS = 1024
 """Encodings wider than this are not compared: the cost grows with the square of the width."""
 
+LEAST_RANK_ROWS = 2
+"""Steps at which a sense must be present for its effective rank to be defined."""
+
+LEAST_PAIR_ROWS = 4
+"""The same for the likeness of two senses that are present together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contributions:
@@ -153,10 +159,14 @@ def _similarity(
     present = batch.present.flatten(0, 1) & mask.unsqueeze(-1)
     metrics: dict[str, Metric] = {}
     for m, name in enumerate(names):
+        if present[:, m].sum() < LEAST_RANK_ROWS:
+            continue
         rank = effective_rank(summaries[:, m], present[:, m])
         metrics[f"similarity/effective_rank/{name}"] = Mean.of(float(rank))
     for m, n in combinations(range(len(names)), 2):
         pair, both = f"{names[m]}+{names[n]}", present[:, m] & present[:, n]
+        if both.sum() < LEAST_PAIR_ROWS:  # never together: not a likeness of 0
+            continue
         first, second = summaries[:, m], summaries[:, n]
         metrics[f"similarity/cosine/{pair}"] = Mean.of(float(centred_cosine(first, second, both)))
         metrics[f"similarity/cka/{pair}"] = Mean.of(float(linear_cka(first, second, both)))

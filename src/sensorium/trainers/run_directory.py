@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from sensorium.core import ConfigError, RunDirectoryError, parse_config
 from sensorium.core.files import atomic_write_json
 from sensorium.trainers.config import TrainConfig
+from sensorium.trainers.run_lock import LOCK_FILE, only_process
 
 
 @runtime_checkable
@@ -64,7 +65,7 @@ def open_run(config: RunConfig, runs: Path, on_existing: OnExisting) -> Path:
     `resume` keeps it; `restart` moves it aside to ``...-replaced-N``, deleting nothing.
 
     Raises:
-        RunDirectoryError: It exists and `on_existing` is `fail`.
+        RunDirectoryError: It exists and `on_existing` is `fail`, or another process trains it.
     """
     path = run_path(config, runs)
     if path.exists() and on_existing is OnExisting.FAIL:
@@ -72,6 +73,9 @@ def open_run(config: RunConfig, runs: Path, on_existing: OnExisting) -> Path:
             f"{path} exists. Add --on-existing resume to go on with it, --on-existing restart to move it "
             f"aside and begin anew, or choose another --seed."
         )
+    if path.exists():
+        with only_process(path):
+            pass  # it is taken for good where training begins
     if path.exists() and on_existing is OnExisting.RESTART:
         number = 1
         while (aside := path.with_name(f"{path.name}-replaced-{number}")).exists():
@@ -85,8 +89,9 @@ def open_run(config: RunConfig, runs: Path, on_existing: OnExisting) -> Path:
 
 def discard_unstarted(run: Path) -> None:
     """Remove a run directory in which nothing but the config was written: its run could not be built."""
-    if [path.name for path in run.iterdir()] == ["config.json"]:
-        (run / "config.json").unlink()
+    if {path.name for path in run.iterdir()} - {LOCK_FILE} == {"config.json"}:
+        for path in run.iterdir():
+            path.unlink()
         run.rmdir()
         if not any(run.parent.iterdir()):
             run.parent.rmdir()

@@ -1,5 +1,6 @@
 """Tensors of a checkpoint on disk: safetensors whose hash is kept beside them, no pickle."""
 
+import errno
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +48,9 @@ def load_moments(
         optimizer.state[parameter][key] = tensor.to(device)
 
 
+_MEND = "Delete this checkpoint folder to go on from the one before it."
+
+
 def sha256(content: bytes) -> str:
     """Hash of a file, as `state.json` holds it."""
     return hashlib.sha256(content).hexdigest()
@@ -66,12 +70,9 @@ def read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, T
     try:
         content = (path / name).read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path / name} cannot be read: {error.strerror}.") from error
+        raise CheckpointError(f"{path / name} cannot be read: {error.strerror}. {_MEND}") from error
     if sha256(content) != state["sha256"][name]:
-        raise CheckpointError(
-            f"{path / name} is corrupt: its sha256 is not the one in state.json. Delete this checkpoint "
-            f"folder to go on from the one before it."
-        )
+        raise CheckpointError(f"{path / name} is corrupt: its sha256 is not the one in state.json. {_MEND}")
     try:
         return load(content)
     except SafetensorError as error:
@@ -79,8 +80,18 @@ def read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, T
 
 
 def no_space(path: Path, error: OSError) -> CheckpointError:
-    """What is said when a checkpoint could not be written."""
+    """What is said when a checkpoint could not be written: on a full disk, and for other reasons."""
+    if isinstance(error, FileExistsError):
+        mend = (
+            "Another process may be training this run; only one can. A checkpoint without state.json is "
+            "incomplete and can be deleted."
+        )
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        mend = "Free some space."
+    else:
+        mend = "See to it that this folder can be written."
+    reason = str(error.strerror or error).rstrip(".")
     return CheckpointError(
-        f"Could not save {path}: {error.strerror or error}. The checkpoints before it are intact. "
-        f"Free some space and go on with --on-existing resume."
+        f"Could not save {path}: {reason}. The checkpoints before it are intact. {mend} Go on with "
+        f"--on-existing resume."
     )

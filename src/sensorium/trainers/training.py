@@ -21,6 +21,7 @@ from sensorium.trainers.config import TrainConfig
 from sensorium.trainers.curriculum import Curriculum
 from sensorium.trainers.dapo import build_learner
 from sensorium.trainers.interrupts import interrupt_flag
+from sensorium.trainers.run_lock import only_process
 from sensorium.trainers.tensor_files import latest_checkpoint
 
 RECENT_EPISODES = 400
@@ -109,7 +110,12 @@ class Training:
         Raises:
             TrainingError: Updates kept failing.
             CheckpointError: A checkpoint could not be written.
+            RunDirectoryError: Another process trains this run.
         """
+        with only_process(self.run_dir):
+            return self._run(report)
+
+    def _run(self, report: Callable[[Progress], None]) -> TrainingResult:
         jsonl = JsonlSink(self.run_dir / "metrics.jsonl")
         jsonl.truncate_after(self.env_steps)
         sinks = MultiSink(

@@ -134,7 +134,7 @@ class GRPOConfig(Config):
     """Whose probability ratio is clipped: each token's, or the answer's (GSPO)."""
     normaliser: Literal["sequence", "token", "token_group", "constant"] = "token"
     """How the losses of tokens are averaged, see `algorithms.token_loss.loss_weights`."""
-    kl_coef: float = Field(default=0.0, ge=0)
+    kl_coef: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Weight of the divergence from the model as it was before training."""
     kl_kind: Literal["k1", "k2", "k3"] = "k3"
     """How it is estimated, see `algorithms.token_loss.kl_per_token`."""
@@ -144,7 +144,7 @@ class GRPOConfig(Config):
     """Optimiser steps per pass."""
     micro_batch_tokens: int = Field(default=4096, ge=1)
     """Padded tokens that go through the model at once; changes speed and memory, not the loss."""
-    lr: float = Field(default=1e-6, gt=0)
+    lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
     """Learning rate of AdamW."""
     warmup_updates: int = Field(default=0, ge=0)
     """Optimiser steps over which the learning rate rises from 0."""

@@ -32,6 +32,7 @@ from sensorium.trainers.language.learner import Learner, Rows, minibatch
 from sensorium.trainers.language.model import with_adapters
 from sensorium.trainers.language.samples import pictures_of, samples_of
 from sensorium.trainers.language.told import is_success, told_of_episodes, told_of_samples
+from sensorium.trainers.run_lock import only_process
 from sensorium.trainers.tensor_files import latest_checkpoint
 
 TINY, TINY_SEEING = "tiny", "tiny-vlm"
@@ -148,7 +149,12 @@ class GRPOTraining:
 
         Raises:
             TrainingError: Nothing can be learnt: all episodes fail, groups are missing, or the loss diverged.
+            RunDirectoryError: Another process trains this run.
         """
+        with only_process(self.run_dir):
+            return self._run(report)
+
+    def _run(self, report: Callable[[GRPOProgress], None]) -> bool:
         sink = JsonlSink(self.run_dir / "metrics.jsonl")
         sink.truncate_after(self.update)
         board = TensorBoardSink(self.run_dir / "tensorboard", purge_step=self.update + 1)
