@@ -61,6 +61,14 @@ def test_long_text_is_cut_with_a_warning() -> None:
     assert embedding.mask.all()
 
 
+def test_many_long_texts_are_one_warning() -> None:
+    encoder = HashedTextEncoder(max_tokens=3)
+    with pytest.warns(UserWarning, match="and so will be others") as caught:
+        encoder.encode(["go to the red ball", "go to the blue box"])
+    assert len(caught) == 1
+    encoder.encode(["find the grey cone, please"])  # a warning would be an error here
+
+
 def test_sizes_must_be_positive() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         HashedTextEncoder(0)

@@ -52,6 +52,21 @@ def test_nothing_before_a_start_matters(t: int, world: int) -> None:
     assert not torch.allclose(before[:, (world + 1) % BATCH], after[:, (world + 1) % BATCH])
 
 
+def test_a_memory_that_is_not_finite_ends_with_its_episode() -> None:
+    lstm = build()
+    x = torch.randn(TIME, BATCH, DIM, generator=torch.Generator().manual_seed(2))
+    broken = carried_state()
+    broken.hidden[0], broken.cell[0] = float("nan"), float("inf")
+    starts = torch.zeros(TIME, BATCH, dtype=torch.bool)
+    starts[0] = True
+    with torch.no_grad():
+        y, after = lstm.step(x[0], broken, starts[0])
+        together = lstm(x, broken, starts)
+    assert torch.isfinite(y).all()
+    assert torch.isfinite(after.cell).all()
+    assert torch.isfinite(together).all()
+
+
 def test_gradients_equal_those_of_the_loop() -> None:
     lstm, state = build(), carried_state()
     x = torch.randn(TIME, BATCH, DIM, generator=torch.Generator().manual_seed(2))

@@ -102,6 +102,15 @@ def test_dense_readings_keep_their_dtype() -> None:
     np.testing.assert_array_equal(now.dense["rgb"], frames)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint16", "bool"])
+def test_dense_readings_become_what_the_policy_reads(dtype: str) -> None:
+    touch = sensor("proprio", Modality.PROPRIO, (2,), tabled=False)
+    reading = np.array([[0, 1], [1, 0], [1, 1]], dtype)
+    now = representer(touch)(observation(proprio=reading), NOW, ALL)
+    assert now.dense["proprio"].dtype == torch.float32
+    np.testing.assert_array_equal(now.dense["proprio"], reading.astype(np.float32))
+
+
 def test_presence_and_age() -> None:
     obs = observation(rgb=np.zeros((3, 4, 4, 3), np.uint8), speech=speech(1, 1, 1))
     obs["present"]["speech"] = np.array([1, 0, 1])

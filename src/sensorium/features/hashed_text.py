@@ -34,6 +34,7 @@ class HashedTextEncoder:
             raise ConfigError(f"dim and max_tokens are at least 1, found {dim} and {max_tokens}.")
         self.dim = dim
         self.max_tokens = max_tokens
+        self._warned = False
 
     @property
     def identity(self) -> str:
@@ -50,9 +51,11 @@ class HashedTextEncoder:
         mask = np.zeros((len(texts), self.max_tokens), np.bool_)
         for row, text in enumerate(texts):
             words = _WORD.findall(text.lower())
-            if len(words) > self.max_tokens:
+            if len(words) > self.max_tokens and not self._warned:
+                self._warned = True  # once: an environment may have thousands of such texts
                 warnings.warn(
-                    f"A text of {len(words)} words was cut to {self.max_tokens}; raise max_tokens: {text!r}",
+                    f"A text of {len(words)} words was cut to {self.max_tokens}, and so will be others; "
+                    f"raise max_tokens: {text!r}",
                     stacklevel=2,
                 )
             for column, word in enumerate(words[: self.max_tokens]):

@@ -73,6 +73,7 @@ class TextEncoder:
         self._memory: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._cache = ArrayCache(cache_folder("text"))
         self._loaded: tuple[Any, Any] | None = None
+        self._warned = False
         if dtype not in _DTYPES:
             raise unknown_name("dtype", dtype, _DTYPES)
         self.dtype: str = dtype
@@ -137,9 +138,11 @@ class TextEncoder:
         full_length = len(tokenizer(text)["input_ids"])
         if full_length == 0:
             return np.zeros((0, self.dim), np.float32)
-        if full_length > self.max_tokens:
+        if full_length > self.max_tokens and not self._warned:
+            self._warned = True  # once: an environment may have thousands of such texts
             warnings.warn(
-                f"A text of {full_length} tokens was cut to {self.max_tokens}; raise max_tokens: {text!r}",
+                f"A text of {full_length} tokens was cut to {self.max_tokens}, and so will be others; "
+                f"raise max_tokens: {text!r}",
                 stacklevel=4,
             )
         inputs = tokenizer(text, truncation=True, max_length=self.max_tokens, return_tensors="pt")

@@ -43,8 +43,7 @@ class SegmentLSTM(nn.Module):
         self, x: Float[Tensor, "batch input"], state: LSTMState, starts: Bool[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch hidden"], LSTMState]:
         """Advance one step; the state of rows that start an episode is zeroed first."""
-        keep = (~starts).to(x.dtype).unsqueeze(-1)
-        before = ((state.hidden * keep).unsqueeze(0), (state.cell * keep).unsqueeze(0))
+        before = (_kept(state.hidden, ~starts)[None], _kept(state.cell, ~starts)[None])
         y, (hidden, cell) = self.lstm(x.unsqueeze(0), before)
         return y.squeeze(0), LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
@@ -72,7 +71,13 @@ class SegmentLSTM(nn.Module):
         padded[position, piece] = x.transpose(0, 1).reshape(batch * time, -1)
         sequence = torch.div(step_of_piece, time, rounding_mode="floor")
         carried = (step_of_piece % time == 0) & ~starts[0, sequence]
-        carry = carried.to(x.dtype).unsqueeze(-1)
-        before = ((state.hidden[sequence] * carry)[None], (state.cell[sequence] * carry)[None])
+        before = (_kept(state.hidden[sequence], carried)[None], _kept(state.cell[sequence], carried)[None])
         y: Tensor = self.lstm(padded, before)[0]
         return y[position, piece].reshape(batch, time, -1).transpose(0, 1)
+
+
+def _kept(
+    state: Float[Tensor, "batch hidden"], keep: Bool[Tensor, " batch"]
+) -> Float[Tensor, "batch hidden"]:
+    """Zero where not kept. Chosen, not multiplied: NaN times 0 is NaN, and would outlive its episode."""
+    return torch.where(keep.unsqueeze(-1), state, torch.zeros_like(state))

@@ -60,7 +60,7 @@ class SensorInput:
     shape: tuple[int, ...]
     """Shape of one reading: (H, W, C), (ears, frames, mels), (frames, mels), (dim,) or (tokens, dim)."""
     dtype: str
-    """NumPy dtype of a dense reading, e.g. ``"uint8"``; ``"float32"`` for tabled ones."""
+    """``"uint8"`` for pixels in 0 .. 255, ``"float32"`` for everything else; readings are converted to it."""
     tabled: bool
     normalise: bool
     encoder: str = ""
@@ -145,7 +145,8 @@ class TensorRepresenter:
             if sensor.tabled:
                 rows[sensor.name] = self._rows(sensor, reading, starts, here)
             else:
-                dense[sensor.name] = torch.from_numpy(np.ascontiguousarray(reading)).to(self.device)
+                plain = np.ascontiguousarray(reading, dtype=sensor.dtype)
+                dense[sensor.name] = torch.from_numpy(plain).to(self.device)
         names = [sensor.name for sensor in self.inputs]
         present = np.stack([observation["present"][name] for name in names], axis=1) > 0
         taken_s = np.stack([observation["timestamp_s"][name] for name in names], axis=1)

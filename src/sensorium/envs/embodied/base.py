@@ -85,6 +85,9 @@ class BackendStep(NamedTuple):
     """(N,), the world broke (worker died): the episode has no outcome and must be reset."""
     violated: NDArray[np.bool_] | None = None
     """(N,), this step was unsafe (a collision, damage taken); None: the task knows no such thing."""
+    truncated: NDArray[np.bool_] | None = None
+    """(N,), the world cut the episode short by itself: no failure, and not the task's end either, so that
+    what would have followed counts by its value. None: it never does; the step limit is not its own."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from sensorium.core import ActionKind, ConfigError, EpisodeStatus, derive_seed
 from sensorium.envs.embodied.augment.augmenter import Augmenter
 from sensorium.envs.embodied.base import Reading, SensorSpec
 from sensorium.envs.embodied.config import EmbodiedEnvConfig
+from sensorium.envs.embodied.delivery import check_outcome, check_readings
 from sensorium.envs.embodied.registry import build_backend, find_task
 
 Observation = dict[str, Any]
@@ -85,6 +86,8 @@ class Worlds:
         self._always_due = [m for m, clock in enumerate(self._clocks) if clock.always_due]
         self._timestamps = np.zeros((len(self._clocks), num_envs), np.float32)
         self._running = np.full(num_envs, EpisodeStatus.RUNNING.value, dtype="<U9")
+        self._seen = False
+        self._stepped = False
 
     def _clock(self, spec: SensorSpec) -> _SensorClock:
         control_hz = self.backend.control_hz
@@ -125,14 +128,19 @@ class Worlds:
 
         Raises:
             ConfigError: The action is not in `action_space`; nothing has happened then.
+            EnvError: What the backend's first step returned is not shaped as `BackendStep` says.
         """
         discrete, continuous = self._split(action)
         if starting is not None and starting.any():
             self.reset(starting)
         outcome = self.backend.step(discrete, continuous, active)
+        if not self._stepped:
+            check_outcome(outcome, self.config.task, self.num_envs)
+            self._stepped = True
         self.step_count[active] += 1
         at_limit = active & (self.step_count >= self.config.max_episode_steps)
-        truncated = (at_limit & ~outcome.terminated) | outcome.failed
+        stopped = at_limit if outcome.truncated is None else at_limit | outcome.truncated
+        truncated = (stopped & ~outcome.terminated) | outcome.failed
         status = self._running.copy()
         if (outcome.terminated | truncated).any():
             status[truncated] = EpisodeStatus.TRUNCATED.value
@@ -147,9 +155,15 @@ class Worlds:
 
         Args:
             started: (N,) worlds whose episode has just begun: every sensor is due there.
+
+        Raises:
+            EnvError: The backend's first readings are not what its sensors declare.
         """
         now_s = (self.step_count / self.backend.control_hz).astype(np.float32)
         readings = self.backend.observe()
+        if not self._seen:
+            check_readings(readings, self.sensors, self.config.task, self.num_envs)
+            self._seen = True
         observation: Observation = {}
         self._timestamps[self._always_due] = now_s
         for m, clock in enumerate(self._clocks):
@@ -192,7 +206,8 @@ class Worlds:
         if not np.isfinite(parameters).all():
             worlds = np.flatnonzero(~np.isfinite(parameters).all(axis=1)).tolist()
             raise ConfigError(
-                f"Continuous action is not finite in worlds {worlds}; expected values in [-1, 1]."
+                f"Continuous action is not finite in worlds {worlds}; expected values in [-1, 1]. A policy "
+                f"acts so where a reading holds NaN, or after training diverged."
             )
         return parameters.clip(-1.0, 1.0)
 
@@ -203,7 +218,11 @@ class Worlds:
 
 def _check_hue(config: EmbodiedEnvConfig) -> None:
     jitter = config.augment.color_jitter
-    if jitter is not None and jitter.hue > 0 and find_task(config.task).color_is_label:
+    if (
+        jitter is not None
+        and jitter.hue > 0
+        and find_task(config.task, config.backend_options).color_is_label
+    ):
         raise ConfigError(
             f"augment.color_jitter.hue is {jitter.hue:g}, but {config.task} names its goal by colour: a "
             f"turned hue would make the instruction wrong. Set hue to 0."

@@ -4,15 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
-from sensorium.core import ConfigError, parse_config
-from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalGym, MultiModalVectorEnv
+from sensorium.core import ConfigError, Modality, parse_config
+from sensorium.envs.embodied import EmbodiedEnvConfig, MultiModalGym, MultiModalVectorEnv, SensorSpec
 from sensorium.envs.embodied.augment import (
     AugmentConfig,
     ColorJitter,
     ModalDropout,
     RandomTimeWarp,
 )
+from sensorium.envs.embodied.augment.augmenter import Augmenter
 from sensorium.envs.embodied.augment.color_jitter import JitterState, jitter, no_jitter
 from sensorium.envs.embodied.augment.time_warp import TimeWarp
 
@@ -202,6 +204,31 @@ def test_impossible_augmentations_are_refused() -> None:
         MultiModalVectorEnv(parse_config(EmbodiedEnvConfig, values), 1)
     with pytest.raises(ConfigError, match=r"augment\.modal_dropout\.p"):
         env_with(modal_dropout={"p": 1.0})
+
+
+def test_pictures_without_colours_are_not_jittered() -> None:
+    def sensor(name: str, *shape: int, dtype: Any = np.uint8, high: float = 255) -> SensorSpec:
+        space = spaces.Box(0, high, shape, dtype)
+        return SensorSpec(name=name, modality=Modality.IMAGE, space=space, rate_hz=10.0)
+
+    plain = (
+        sensor("labels", 4, 4, 1, dtype=np.int32, high=40),
+        sensor("grey", 4, 4, 1),
+        sensor("four", 4, 4, 4),
+        sensor("shares", 4, 4, 3, dtype=np.float32, high=1),
+    )
+    config = AugmentConfig(color_jitter=ColorJitter())
+    with pytest.raises(ConfigError, match=r"whole numbers from 0 to 255"):
+        Augmenter(config, {spec.name: spec for spec in plain}, 1, 10)
+    sensors = {spec.name: spec for spec in (*plain, sensor("left", 4, 4, 3))}
+    augmenter = Augmenter(config, sensors, 1, 10)
+    augmenter.begin(np.ones(1, np.bool_), np.array([1], np.uint64))
+    before = {
+        name: np.full((1, *(spec.space.shape or ())), 100, spec.space.dtype) for name, spec in sensors.items()
+    }
+    observation: dict[str, Any] = {**before, "present": {}}
+    augmenter(observation, np.zeros(1, np.int64))
+    assert [name for name in sensors if (observation[name] != before[name]).any()] == ["left"]
 
 
 def test_stages_limit_the_senses_of_an_episode() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sensorium.core import ConfigError, Modality, derive_seed, unknown_name
@@ -13,6 +14,15 @@ from sensorium.envs.embodied.augment.time_warp import TimeWarp
 from sensorium.envs.embodied.base import SensorSpec
 
 _FOREVER = np.iinfo(np.int64).max
+
+
+def _has_colours(spec: SensorSpec) -> bool:
+    """Whether this is a picture in red, green and blue; one of labels or of other numbers has no colours."""
+    space = spec.space
+    if spec.modality is not Modality.IMAGE or not isinstance(space, spaces.Box) or space.shape[-1:] != (3,):
+        return False
+    whole = np.issubdtype(space.dtype, np.integer)
+    return bool(whole and space.low.min() == 0 and space.high.max() == np.iinfo(np.uint8).max)
 
 
 class Augmenter:
@@ -42,9 +52,12 @@ class Augmenter:
         self.names = tuple(sensors)
         self._configured = config != AugmentConfig()
         self._droppable = self._may_drop(config)
-        self._jittered = tuple(n for n, spec in sensors.items() if spec.modality is Modality.IMAGE)
+        self._jittered = tuple(name for name, spec in sensors.items() if _has_colours(spec))
         if config.color_jitter is not None and not self._jittered:
-            raise ConfigError("augment.color_jitter needs the sensor rgb; add it to visual_obs.")
+            raise ConfigError(
+                "augment.color_jitter needs the sensor rgb, or another picture of shape (height, width, 3) "
+                "with whole numbers from 0 to 255; add it to visual_obs."
+            )
         warped = tuple(
             name
             for name, spec in sensors.items()
