@@ -1,5 +1,6 @@
 import base64
 import io
+import math
 import wave
 from typing import Any
 
@@ -16,7 +17,7 @@ from sensorium.observations.base import Part
 from sensorium.observations.values import AudioValue, TextValue
 from sensorium.representations.base import Level, Variant
 from sensorium.representations.config import AudioConfig
-from sensorium.representations.media.audio import audio_variants, duration_text
+from sensorium.representations.media.audio import audio_variants, describe_sound, duration_text
 
 RATE = 16_000
 COUNTER = PlainCounter()
@@ -112,6 +113,19 @@ def test_where_nothing_was_heard_the_measures_and_the_reason_are_told() -> None:
     (silent,) = read_audio((np.zeros(RATE), RATE), part_id="speech")
     (line,) = audio_variants(silent, AudioConfig(), COUNTER, {})
     assert text_of(line) == "sound, 1 s, mono, 16,000 Hz, silent throughout"
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({"peak_dbfs": -math.inf, "loudness_dbfs": -math.inf, "silence_share": 1.0}, ", silent throughout"),
+        ({"peak_dbfs": -3.2, "loudness_dbfs": -math.inf}, ", peak -3 dBFS"),
+        ({"peak_dbfs": -math.inf, "loudness_dbfs": None}, ""),
+    ],
+)
+def test_levels_that_others_write_as_infinite_are_left_out(levels: dict[str, float], said: str) -> None:
+    value = AudioValue(data=b"", rate_hz=16_000, channels=1, duration_s=1.0, **levels)
+    assert describe_sound(value) == f"sound, 1 s, mono, 16,000 Hz{said}"
 
 
 @pytest.mark.parametrize(

@@ -84,14 +84,14 @@ def describe_sound(value: AudioValue) -> str:
     """One line, e.g. ``sound, 12.4 s, mono, 16,000 Hz, loudness -23 dBFS, peak -3 dBFS, 35 % silence``."""
     channels = {1: "mono", 2: "stereo"}.get(value.channels, f"{value.channels} channels")
     pieces = ["sound", duration_text(value.duration_s), channels, f"{value.rate_hz:,} Hz"]
-    if value.peak_dbfs is None and value.loudness_dbfs is None:
+    # Silence has no level; others write it as minus infinity.
+    levels = {"loudness": value.loudness_dbfs, "peak": value.peak_dbfs}
+    finite = {name: level for name, level in levels.items() if level is not None and math.isfinite(level)}
+    if not finite:
         if value.silence_share is not None:
             pieces.append("silent throughout")
     else:
-        if value.loudness_dbfs is not None:
-            pieces.append(f"loudness {round(value.loudness_dbfs)} dBFS")
-        if value.peak_dbfs is not None:
-            pieces.append(f"peak {round(value.peak_dbfs)} dBFS")
+        pieces += [f"{name} {round(level)} dBFS" for name, level in finite.items()]
         if value.silence_share is not None:
             pieces.append(f"{100 * value.silence_share:.0f} % silence")
     return ", ".join(pieces)
