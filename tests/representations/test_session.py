@@ -100,6 +100,14 @@ def test_a_history_is_left_as_it_is():
     assert after.after("look", rep) == after.after("look", rep)
 
 
+def test_what_was_shown_is_kept_only_where_it_is_asked_for():
+    rep = pipeline()("x")
+    kept, left = History().after("look", rep), History().after("look", rep, keep_state=False)
+    assert kept.steps[0].state == rep.state
+    assert left.steps[0].state == ()
+    assert (left.steps[0].action, left.shown, left.met) == ("look", kept.shown, kept.met)
+
+
 def test_new_changed_and_unchanged_parts_weigh_differently():
     def state(**texts: str) -> Observation:
         return Observation(

@@ -65,6 +65,8 @@ class ChatAgent:
     def __init__(self, model: ChatModel, config: AgentConfig | None = None) -> None:
         self.model = model
         self.config = config or AgentConfig()
+        self.sampling = self.config.sampling()
+        """What every answer is asked for with."""
 
     def begin(self, tools: Sequence[Mapping[str, Any]]) -> "Conversation":
         """A new episode.
@@ -94,7 +96,7 @@ class Conversation:
             ModelError: The model could not be asked.
         """
         prompt = self._begun(view.messages) if view.replaces else (*self._messages, *view.messages)
-        sampling = self._agent.config.sampling()
+        sampling = dict(self._agent.sampling)
         if seed is not None:
             sampling["seed"] = seed
         if not self._tools:
@@ -115,6 +117,8 @@ class Conversation:
 
 def with_ids_of(action: Action, message: Message) -> Message:
     """An answer with the ids that the action has given its calls, so that their results find them."""
+    if not message.tool_calls:
+        return message
     calls = tuple(
         {**call, "id": known.id} for call, known in zip(message.tool_calls, action.calls, strict=True)
     )

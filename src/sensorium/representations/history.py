@@ -59,6 +59,7 @@ class History(Record):
         observation: Observation | None = None,
         outcome: str = "",
         reward: float | None = None,
+        keep_state: bool = True,
     ) -> "History":
         """The history once the agent has acted on a representation; this one is left as it is.
 
@@ -69,6 +70,7 @@ class History(Record):
                 representations cannot say what changed.
             outcome: What came of it, in a few words.
             reward: Of the step.
+            keep_state: Whether what was shown stays known, for prompts that show earlier steps again.
         """
         number = len(self.steps)
         seen, met, base = dict(self.shown), dict(self.met), dict(self.base)
@@ -86,7 +88,8 @@ class History(Record):
                 continue
             if observation is not None and entry.part_id in observation:
                 base[entry.part_id] = observation[entry.part_id]
-        step = PastStep(action=action, outcome=outcome, reward=reward, state=shown.state)
+        state = shown.state if keep_state else ()
+        step = PastStep(action=action, outcome=outcome, reward=reward, state=state)
         return History(steps=(*self.steps, step), shown=seen, met=met, base=base)
 
 

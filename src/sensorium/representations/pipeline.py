@@ -232,7 +232,7 @@ class ObservationPipeline:
         past = history or _NO_HISTORY
         prompt = build_prompt(task, system, past, self.config, self.counter)
         subjects: list[Subject] = []
-        if self.config.context_management.keep_current_state:
+        if observation.parts and self.config.context_management.keep_current_state:
             measured = [self._documents.lay_out(part) for part in observation.parts]
             errors = _errors_of(observation)
             documents = [m.document for m in measured if m is not None] if task or errors else []

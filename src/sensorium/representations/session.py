@@ -108,11 +108,13 @@ class Session:
         """
         trace = self._present("record an action")
         history = self._state.history.after(
-            action, trace.representation, observation=trace.observation, outcome=outcome, reward=reward
+            action,
+            trace.representation,
+            observation=trace.observation,
+            outcome=outcome,
+            reward=reward,
+            keep_state=self._keep_states,
         )
-        if not self._keep_states:
-            last = history.steps[-1].model_copy(update={"state": ()})
-            history = history.model_copy(update={"steps": (*history.steps[:-1], last)})
         self._state = self._state.model_copy(update={"history": history})
         self._trace = None
         if self._meter is not None:

@@ -144,11 +144,8 @@ class EnvSession:
         fetched = {c.id: self._fetch(c.id, c.arguments) for c in action.calls if self._is_fetch(c.name)}
         others = tuple(call for call in action.calls if call.id not in fetched)
         if others or not action.calls:
-            step = await self._guarded(
-                self._env.step(action.model_copy(update={"calls": others})),
-                self._config.step_timeout_s,
-                "agent",
-            )
+            asked = action.model_copy(update={"calls": others}) if fetched else action
+            step = await self._guarded(self._env.step(asked), self._config.step_timeout_s, "agent")
         else:
             step = Step(self._raw, 0.0, False, False, StepInfo(metrics=self._metrics))
         info, by_id = step.info, {result.call_id: result for result in step.info.results} | fetched

@@ -113,6 +113,16 @@ def test_log_probabilities_are_told_of_the_model_at_the_temperature_and_as_drawn
     assert np.exp(halves) == pytest.approx([1 / 4, 1 / 4, 1 / 3])
 
 
+def test_of_the_models_own_distribution_all_log_probabilities_are_one() -> None:
+    logits = torch.randn(6, 50, generator=torch.Generator().manual_seed(0))
+    tokens, drawn = choose(logits, [choice(0.1 * row) for row in range(6)])
+    taken = tokens.tolist()
+    told = told_of(taken, [1.0] * 6, logits, drawn, is_own=True)
+    for one, other in zip(told, told_of(taken, [1.0] * 6, logits, drawn), strict=True):
+        assert one.own == one.tempered == one.drawn
+        assert one == pytest.approx(other, abs=1e-6)
+
+
 def test_the_likeliest_come_first() -> None:
     best = likeliest(LOGITS[0], 2)
     assert [token for token, _ in best] == [0, 1]

@@ -125,3 +125,21 @@ def test_a_tokenizer_without_a_template_is_refused(tmp_path: Path) -> None:
     tokenizer.chat_template = None
     with pytest.raises(ConfigError, match="no chat template"):
         prompts(tokenizer)
+
+
+def test_the_same_conversation_is_written_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, calls = prompts(tokenizer), []
+    write = tokenizer.apply_chat_template
+    monkeypatch.setattr(tokenizer, "apply_chat_template", lambda *a, **k: calls.append(a) or write(*a, **k))
+    first = writer.text(CONVERSATION[:2], TOOLS)
+    assert writer.text(CONVERSATION[:2], TOOLS) == first
+    assert len(calls) == 1
+    assert writer.text(CONVERSATION[:2], ()) != first  # without tools it is another one
+    assert len(calls) == 2
+
+
+def test_a_template_that_tells_the_time_is_written_each_time(folder: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = "{{ strftime_now('%f') }}"
+    writer = prompts(tokenizer)
+    assert len({writer.text(CONVERSATION[:2], ()) for _ in range(20)}) > 1

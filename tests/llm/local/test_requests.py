@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sensorium.llm.local.config import SamplingDefaults
-from sensorium.llm.local.requests import RequestError, Sampling, common_prefix
+from sensorium.llm.local.requests import Request, RequestError, Sampling, common_prefix
 from sensorium.llm.local.sampling_options import read_options
 from sensorium.llm.local.tools import read_choice, read_tools
 
@@ -137,3 +137,9 @@ def test_the_common_beginning_is_counted() -> None:
     assert common_prefix([1, 2, 3], [1, 2, 4, 5]) == 2
     assert common_prefix([1, 2], [1, 2, 4]) == 2
     assert common_prefix([], [1]) == 0
+
+
+def test_a_request_is_plain_when_nothing_is_changed_or_cut() -> None:
+    assert Request(prompt=(1,)).is_plain
+    for changed in (Sampling(temperature=0.9), Sampling(top_p=0.9), Sampling(top_k=3)):
+        assert not Request(prompt=(1,), sampling=changed).is_plain

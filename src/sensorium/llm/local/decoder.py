@@ -18,6 +18,7 @@ from sensorium.llm.local.jobs import Choice, Job, Vocabulary
 from sensorium.llm.local.key_values import KeyValueRows
 from sensorium.llm.local.prefixes import MIN_TOKENS, PrefixStore
 from sensorium.llm.local.requests import Picture
+from sensorium.llm.local.token_step import token_step_of
 from sensorium.llm.local.vision import picture_rows, with_pictures
 
 _MB = 1e6
@@ -53,6 +54,7 @@ class Decoder:
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._takes_positions = "position_ids" in parameters
         self._takes_logits_to_keep = "logits_to_keep" in parameters
+        self._token_step = token_step_of(model)
         self._prefixes = PrefixStore(config.prefix_cache_mb * _MB)
         self._ends: OrderedDict[bytes, Float[Tensor, "1 vocabulary"]] = OrderedDict()
         self._seen: OrderedDict[str, Float[Tensor, "rows width"]] = OrderedDict()
@@ -318,7 +320,9 @@ class Decoder:
         drawn: Float[Tensor, "jobs vocabulary"],
     ) -> None:
         """Note log-probabilities of the tokens that are taken where they are asked for."""
-        told = told_of(taken, [job.request.sampling.temperature for job in jobs], logits, drawn)
+        temperatures = [job.request.sampling.temperature for job in jobs]
+        is_own = all(job.request.is_plain for job in jobs)
+        told = told_of(taken, temperatures, logits, drawn, is_own=is_own)
         for row, job in enumerate(jobs):
             sampling = job.request.sampling
             if sampling.logprobs and not job.is_done:
@@ -335,6 +339,11 @@ class Decoder:
         """Read new tokens of every row, or their embeddings; returns the logits after the last, float32."""
         num_tokens, device = len(tokens[0]), self.model.device
         rows.reserve(num_tokens)
+        step = self._token_step
+        if step is not None and num_tokens == 1 and embeddings is None and step.is_plain:
+            logits: Tensor = step(rows, torch.tensor(tokens, device=device)).float()
+            rows.advance(1)
+            return logits
         inputs: dict[str, Any] = {
             "attention_mask": rows.mask(num_tokens, device),
             self._cache_name: rows.cache,
@@ -349,7 +358,7 @@ class Decoder:
             inputs["position_ids"] = first + torch.arange(num_tokens, device=device)
         if self._takes_logits_to_keep:
             inputs["logits_to_keep"] = 1
-        logits: Tensor = self.model(**inputs).logits[:, -1].float()
+        logits = self.model(**inputs).logits[:, -1].float()
         rows.advance(num_tokens)
         return logits
 

@@ -28,26 +28,26 @@ def choose(
     Raises:
         ModelError: Logits are not finite, or no token may come.
     """
-    allowed = _masked(logits, choices)
-    best = allowed.max(dim=-1)
-    if not bool(torch.isfinite(best.values).all()):
+    allowed = scaled = _masked(logits, choices)
+    column = logits.new_tensor
+    if any(choice.temperature != 1 for choice in choices):
+        scaled = allowed - allowed.amax(dim=-1, keepdim=True)  # at most 0: no temperature overflows
+        scaled = scaled / column([choice.temperature or 1.0 for choice in choices])[:, None]
+    logp = torch.log_softmax(_truncated(scaled, choices), dim=-1)
+    total = logp.exp().cumsum(dim=-1)
+    whole = total[:, -1:]
+    if not bool(torch.isfinite(whole).all()):
         raise ModelError(
             "The model gave logits that are not finite, or no token that may come. Are its weights intact "
             "(did training diverge), and is the precision enough for them?"
         )
-    column = logits.new_tensor
-    scaled = allowed - best.values[:, None]  # at most 0: no temperature overflows
-    if any(choice.temperature != 1 for choice in choices):
-        scaled = scaled / column([choice.temperature or 1.0 for choice in choices])[:, None]
-    logp = torch.log_softmax(_truncated(scaled, choices), dim=-1)
-    total = logp.exp().cumsum(dim=-1)
-    point = column([choice.uniform for choice in choices])[:, None] * total[:, -1:]
-    point = torch.minimum(point, torch.nextafter(total[:, -1:], torch.zeros_like(point)))
+    point = column([choice.uniform for choice in choices])[:, None] * whole
+    point = torch.minimum(point, torch.nextafter(whole, torch.zeros_like(whole)))
     drawn = torch.searchsorted(total, point, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
     if all(choice.temperature > 0 for choice in choices):
         return drawn, logp
     is_greedy = torch.tensor([choice.temperature == 0 for choice in choices], device=logits.device)
-    tokens = torch.where(is_greedy, best.indices, drawn)
+    tokens = torch.where(is_greedy, allowed.argmax(dim=-1), drawn)
     certain = torch.full_like(logp, -torch.inf).scatter_(1, tokens[:, None], 0.0)
     return tokens, torch.where(is_greedy[:, None], certain, logp)
 
@@ -57,6 +57,8 @@ def told_of(
     temperatures: Sequence[float],
     logits: Float[Tensor, "requests vocabulary"],
     drawn: Float[Tensor, "requests vocabulary"],
+    *,
+    is_own: bool = False,
 ) -> list[TokenTold]:
     """Log-probabilities of tokens that were taken, one per request.
 
@@ -65,8 +67,11 @@ def told_of(
         temperatures: Of their requests.
         logits: As the model gave them, float32.
         drawn: From `choose`.
+        is_own: Whether the model's own distributions were drawn from, nothing changed or cut.
     """
     taken = torch.tensor(tokens, device=logits.device)[:, None]
+    if is_own:
+        return [TokenTold(one, one, one) for one in drawn.gather(1, taken)[:, 0].tolist()]
     own = tempered = logits.log_softmax(-1)
     if any(temperature not in (0.0, 1.0) for temperature in temperatures):
         divisor = logits.new_tensor([temperature or 1.0 for temperature in temperatures])[:, None]

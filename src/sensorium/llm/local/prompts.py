@@ -32,7 +32,9 @@ What it returns follows between <tool_response> marks."""
 
 
 _KEPT_TEXTS = 32
-"""Prompts whose tokens are kept: episodes of one task begin with the same."""
+"""Prompts whose text and tokens are kept: episodes of one task begin with the same."""
+_CLOCK = "strftime_now"
+"""In templates whose text depends on the time."""
 
 
 class Prompt(NamedTuple):
@@ -70,6 +72,7 @@ class Prompts:
         self._backend = type(tokenizer.backend_tokenizer).from_str(tokenizer.backend_tokenizer.to_str())
         self._backend.no_truncation()
         self._backend.no_padding()
+        self._kept = lru_cache(maxsize=_KEPT_TEXTS)(self._written)
         self.encoded = lru_cache(maxsize=_KEPT_TEXTS)(self._encoded)
         """Token ids of a text without pictures; marks of the template are one token each."""
         self._media: Literal["refuse", "name"] = config.media
@@ -89,17 +92,20 @@ class Prompts:
         if self._vision is not None:
             turns = [turn | {"content": self._parts(turn["content"])} for turn in turns]
         functions = [{"type": "function", "function": dict(tool.function)} for tool in tools]
+        write = self._written if _CLOCK in str(self._template_of.chat_template) else self._kept
         try:
-            text: str = self._template_of.apply_chat_template(
-                turns,
-                tools=functions if functions and in_template else None,
-                add_generation_prompt=True,
-                tokenize=False,
-            )
+            return write(json.dumps([turns, functions if functions and in_template else None]))
         except Exception as error:  # a template raises what it likes
             raise RequestError(
                 f"The model's chat template refuses the conversation: {type(error).__name__}: {error}"
             ) from error
+
+    def _written(self, conversation: str) -> str:
+        """What the template makes of turns and functions, which come as JSON."""
+        turns, functions = json.loads(conversation)
+        text: str = self._template_of.apply_chat_template(
+            turns, tools=functions, add_generation_prompt=True, tokenize=False
+        )
         return text
 
     def read(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Prompt:

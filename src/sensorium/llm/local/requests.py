@@ -105,6 +105,13 @@ class Request:
     """Tokens that the answer begins with in any case: they are read with the prompt, but count as the
     answer's. They have no log-probabilities."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether tokens are drawn from the model's own distribution, nothing changed or cut."""
+        sampling = self.sampling
+        whole = sampling.temperature == 1.0 and sampling.top_p == 1.0 and sampling.top_k == 0
+        return whole and self.guide is None
+
 
 @dataclass(slots=True, kw_only=True)
 class Generation:

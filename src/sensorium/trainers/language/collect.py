@@ -50,6 +50,7 @@ class Collector:
         self.settings = parse_config(self.definition.config_type, config.env_settings)
         self.pipeline = ObservationPipeline(config.observation)
         self._model = model
+        self._agents: dict[float, ChatAgent] = {}
         self._system = self.definition.system if config.system is None else config.system
 
     def tasks(self, split: str, count: int) -> Sequence[Task]:
@@ -106,18 +107,24 @@ class Collector:
 
     async def play(self, task: Task, *, seed: int, temperature: float) -> Trajectory:
         """One episode."""
-        asked = self.config.agent
-        settings = AgentConfig(
-            temperature=temperature,
-            max_tokens=asked.max_tokens,
-            offer_tools=asked.offer_tools,
-            examples=self.config.examples,
-            extra={"logprobs": True, "return_token_ids": True, "top_p": 1.0, "top_k": 0}
-            | ({} if asked.response_format is None else {"response_format": asked.response_format}),
-        )
         env = self.definition.make(self.settings)
         session = EnvSession(env, self.pipeline, self.config.episode, system=self._system)
-        return await run_episode(ChatAgent(self._model, settings), session, task, seed=seed)
+        return await run_episode(self._agent(temperature), session, task, seed=seed)
+
+    def _agent(self, temperature: float) -> ChatAgent:
+        """Who acts at a temperature, in any number of episodes."""
+        if temperature not in self._agents:
+            asked = self.config.agent
+            settings = AgentConfig(
+                temperature=temperature,
+                max_tokens=asked.max_tokens,
+                offer_tools=asked.offer_tools,
+                examples=self.config.examples,
+                extra={"logprobs": True, "return_token_ids": True, "top_p": 1.0, "top_k": 0}
+                | ({} if asked.response_format is None else {"response_format": asked.response_format}),
+            )
+            self._agents[temperature] = ChatAgent(self._model, settings)
+        return self._agents[temperature]
 
     async def _groups(
         self, tasks: Sequence[Task], update: int, number: int

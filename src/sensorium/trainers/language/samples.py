@@ -186,6 +186,8 @@ class _Size(NamedTuple):
     least: tuple[int, ...] = ()
     greatest: tuple[int, ...] = ()
     """First and last prompt in the order of their tokens: what these two have in common, all have."""
+    common: int = 0
+    """Tokens that all prompts begin with."""
     latest: tuple[int, ...] = ()
     """Prompt of the last sample."""
     longest: int = 0
@@ -197,11 +199,13 @@ class _Size(NamedTuple):
         prompt, widest = sample.prompt, max(self.widest, len(sample.answer))
         if self.rows and prompt == self.latest:
             return self._replace(rows=self.rows + 1, widest=widest)
+        least, greatest = min(self.least, prompt) if self.rows else prompt, max(self.greatest, prompt)
         return _Size(
             rows=self.rows + 1,
             prompts=self.prompts + 1,
-            least=min(self.least, prompt) if self.rows else prompt,
-            greatest=max(self.greatest, prompt),
+            least=least,
+            greatest=greatest,
+            common=common_prefix(least, greatest),
             latest=prompt,
             longest=max(self.longest, len(prompt)),
             widest=widest,
@@ -216,8 +220,7 @@ class _Size(NamedTuple):
         """
         if not share_prompts:
             return self.rows * (self.longest + self.widest)
-        common = common_prefix(self.least, self.greatest)
-        own = common + self.prompts * (self.longest - common) + self.rows * self.widest
+        own = self.common + self.prompts * (self.longest - self.common) + self.rows * self.widest
         return own + self.rows * self.longest // _LOOKING_BACK
 
 
