@@ -66,11 +66,11 @@ def test_readings_are_in_their_spaces_and_steps_have_a_row_per_world(task: str, 
             for one in reading:
                 assert backend.sensors[name].space.contains(one), name
         step = backend.step(*actions(backend, rng), EVERYONE)
-        *required, violated = step
+        *required, violated, truncated = step
         assert [x.dtype for x in required] == [np.float32, np.bool_, np.bool_, np.bool_]
-        given = required if violated is None else [*required, violated]
-        assert all(x.shape == (NUM_ENVS,) for x in given)
-        assert violated is None or violated.dtype == np.bool_
+        optional = [x for x in (violated, truncated) if x is not None]
+        assert all(x.shape == (NUM_ENVS,) for x in [*required, *optional])
+        assert all(x.dtype == np.bool_ for x in optional)
         assert not (step.success & step.failed).any()
     backend.close()
     backend.close()  # twice is harmless

@@ -61,7 +61,8 @@ def _list(args: argparse.Namespace) -> int:
         rows = [asdict(task) | {"kind": "embodied"} for task in worlds.values()]
         print(json.dumps([*rows, *(row | {"kind": "chat"} for row in chat)]))
         return 0
-    table = Table(show_lines=True, title="for policy networks")
+    any_gym = "gym/ID is any environment of Gymnasium: gym/CartPole-v1, gym/MODULE:ID"
+    table = Table(show_lines=True, title="for policy networks", caption=any_gym)
     table.add_column("task", no_wrap=True)  # a name that is cut cannot be typed
     table.add_column("what to do, with which senses and actions")
     for task in worlds.values():

@@ -22,7 +22,8 @@ class EmbodiedEnvConfig(Config):
     """One task, the senses to perceive it with, and the way to act."""
 
     task: str
-    """Task name, `backend/task`, e.g. ``arena/find`` or ``doom/basic``; `sensorium envs` lists them."""
+    """Task name, `backend/task`, e.g. ``arena/find`` or ``doom/basic``; `sensorium envs` lists them.
+    ``gym/ID`` is any environment of Gymnasium."""
     visual_obs: tuple[str, ...] = ("rgb",)
     """Visual sensors: `rgb`, `depth`."""
     audio_obs: tuple[str, ...] = ()

@@ -128,7 +128,8 @@ class MultiModalGym(gymnasium.Env[Observation, Any]):
 def _config(
     task: str = DEFAULT_TASK, *, visual_obs: Sequence[str] = ("rgb",), **settings: Any
 ) -> EmbodiedEnvConfig:
-    settings.setdefault("max_episode_steps", find_task(task).default_max_steps)
+    limit = find_task(task, settings.get("backend_options")).default_max_steps
+    settings.setdefault("max_episode_steps", limit)
     return parse_config(EmbodiedEnvConfig, {"task": task, "visual_obs": tuple(visual_obs)} | settings)
 
 

@@ -1,9 +1,10 @@
 """Which tasks exist, what they offer, and who simulates them: a visible table, imported on demand."""
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from sensorium.core import ActionKind, ConfigError, unknown_name
 from sensorium.envs.embodied.base import Backend
@@ -12,6 +13,7 @@ from sensorium.envs.embodied.config import EmbodiedEnvConfig
 BACKENDS: dict[str, str] = {
     "arena": "sensorium.envs.embodied.arena.tasks",
     "doom": "sensorium.envs.embodied.doom.tasks",
+    "gym": "sensorium.envs.embodied.gymnasium_env.tasks",
 }
 """Backend name -> module with `TASKS` (name -> TaskSpec) and `build(config, num_envs) -> Backend`."""
 
@@ -49,10 +51,23 @@ class TaskSpec:
 class BackendModule(Protocol):
     """What the modules named in `BACKENDS` hold."""
 
-    TASKS: dict[str, TaskSpec]
+    TASKS: Mapping[str, TaskSpec]
 
     def build(self, config: EmbodiedEnvConfig, num_envs: int) -> Backend:
         """Build the backend; the config has been checked against the task."""
+        ...
+
+
+@runtime_checkable
+class OpenBackendModule(BackendModule, Protocol):
+    """A backend with more tasks than can be listed, or whose tasks depend on its options."""
+
+    def task_spec(self, name: str, options: Mapping[str, Any]) -> TaskSpec:
+        """What a task offers with these `backend_options`.
+
+        Raises:
+            ConfigError: There is no such task, or an option does not fit.
+        """
         ...
 
 
@@ -71,19 +86,26 @@ def backend_module(name: str) -> BackendModule:
 
 
 def list_tasks() -> dict[str, TaskSpec]:
-    """Every task of every backend, by name. Needs none of the engines installed."""
+    """Every task of every backend that can be listed, by name. Needs none of the engines installed."""
     names = [*BACKENDS, *(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))]
     return {task.name: task for name in names for task in backend_module(name).TASKS.values()}
 
 
-def find_task(name: str) -> TaskSpec:
+def find_task(name: str, options: Mapping[str, Any] | None = None) -> TaskSpec:
     """Look up a task.
+
+    Args:
+        name: ``backend/task``.
+        options: `backend_options`, on which what a task offers may depend.
 
     Raises:
         ConfigError: No task has this name; names the nearest known ones.
     """
     backend = name.partition("/")[0]
-    tasks = backend_module(backend).TASKS if backend in BACKENDS else list_tasks()
+    module = backend_module(backend) if backend in BACKENDS else None
+    if isinstance(module, OpenBackendModule):
+        return module.task_spec(name, options or {})
+    tasks = list_tasks() if module is None else module.TASKS
     if name not in tasks:
         raise unknown_name("task", name, tasks)
     return tasks[name]
@@ -96,7 +118,7 @@ def build_backend(config: EmbodiedEnvConfig, num_envs: int) -> Backend:
         ConfigError: The task is unknown, or cannot give a sensor or action space; lists those it can.
         EnvError: The server cannot be reached, or does not let one in.
     """
-    task = find_task(config.task)
+    task = find_task(config.task, config.backend_options)
     check_config(config, task)
     if config.server is not None:
         from sensorium.envs.remote.backend import RemoteBackend
@@ -119,7 +141,7 @@ def check_config(config: EmbodiedEnvConfig, task: TaskSpec) -> None:
                 hint = f" {name!r} belongs in {elsewhere}." if elsewhere else ""
                 raise ConfigError(
                     f"Task {task.name} has no sensor {name!r} in {argument}; it offers "
-                    f"{', '.join(offered) or 'none there'}.{hint}"
+                    f"{', '.join(offered) or 'none there'}.{hint or _how_to_ask(task, offered)}"
                 )
         if len(set(names)) != len(names):
             raise ConfigError(f"{argument} names a sensor twice: {', '.join(names)}.")
@@ -130,7 +152,8 @@ def check_config(config: EmbodiedEnvConfig, task: TaskSpec) -> None:
     if config.action_space not in task.action_spaces:
         offered_kinds = ", ".join(task.action_spaces)
         raise ConfigError(
-            f"Task {task.name} has no {config.action_space} actions; it offers {offered_kinds}."
+            f"Task {task.name} has no {config.action_space} actions; it offers {offered_kinds}: "
+            f"--env.action_space {task.action_spaces[0]}"
         )
     for name in config.sensor_rates_hz:
         if name not in config.sensor_names:
@@ -138,3 +161,17 @@ def check_config(config: EmbodiedEnvConfig, task: TaskSpec) -> None:
                 f"sensor_rates_hz sets {name!r}, which is not among the sensors: "
                 f"{', '.join(config.sensor_names)}."
             )
+
+
+def _how_to_ask(task: TaskSpec, offered: tuple[str, ...]) -> str:
+    """Where an argument can name nothing: the sensors there are, and the flags that ask for them."""
+    if offered or not task.sensors:
+        return ""
+    asked = {
+        "visual_obs": f"[{', '.join(task.visual_obs)}]",
+        "audio_obs": f"[{', '.join(task.audio_obs)}]" if task.audio_obs else "",
+        "text_obs": f"[{', '.join(task.text_obs)}]" if task.text_obs else "",
+        "proprio": "true" if task.proprio else "",
+    }
+    flags = " ".join(f"--env.{name} {value}" for name, value in asked.items() if value)
+    return f" Its sensors are {', '.join(task.sensors)}; ask for them with: {flags}"

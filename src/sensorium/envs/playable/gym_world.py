@@ -1,32 +1,31 @@
 """Any Gymnasium environment as a world that is played."""
 
-import importlib
 import inspect
-import os
 import re
-import sys
-import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from sensorium.core import ConfigError, EnvError, Modality
+from sensorium.envs.embodied.gymnasium_env.foreign import (
+    PYGAME,
+    action_names,
+    draw_without_screen,
+    load_package_of,
+    pygame_kept,
+)
+from sensorium.envs.embodied.gymnasium_env.known import ACTION_NAMES, VALUE_NAMES, base_name
 from sensorium.envs.playable.actions import tool_of_space
 from sensorium.envs.playable.config import PlayableConfig
 from sensorium.envs.playable.gym_view import has_picture, view
-from sensorium.envs.playable.known import ACTION_NAMES, VALUE_NAMES, base_name
 from sensorium.envs.playable.world import Moment
 from sensorium.observations import Source
 
 _SUMMARY_CHARS = 700
-_PACKAGES = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "ALE/": "ale_py"}
 _SUCCESS_KEYS = ("is_success", "success")
-_PYGAME = threading.RLock()
-"""pygame draws most environments and is one for the whole process: worlds in different threads take turns."""
 
 
 class GymWorld:
@@ -42,10 +41,10 @@ class GymWorld:
     def __init__(self, config: PlayableConfig) -> None:
         self._id = config.task
         self._config = config
-        with _PYGAME:
+        with PYGAME:
             self._env, self._mode = self._make()
         name = base_name(self._id)
-        names = config.action_names or ACTION_NAMES.get(name) or _action_names(self._env)
+        names = config.action_names or ACTION_NAMES.get(name) or action_names(self._env)
         try:
             self.actions = tool_of_space(self._env.action_space, names, config.max_repeat)
         except ConfigError:
@@ -88,7 +87,7 @@ class GymWorld:
         """What is observed, and what is drawn for people."""
         state = view(self._env.observation_space, self._observation, self._values)
         if self._mode is not None:
-            with _PYGAME:
+            with PYGAME:
                 drawn: Any = self._env.render()
             if isinstance(drawn, str):
                 state["drawing"] = _without_colours(drawn)
@@ -98,7 +97,7 @@ class GymWorld:
 
     def close(self) -> None:
         """Close the environment."""
-        with _pygame_kept():
+        with pygame_kept():
             self._env.close()
 
     def _event(self, reward: float, before: Any) -> str:
@@ -128,7 +127,7 @@ class GymWorld:
             if _can_draw(drawn):
                 env.close()
                 return drawn, mode
-            with _pygame_kept():
+            with pygame_kept():
                 drawn.close()
         if render != "auto":
             env.close()
@@ -139,26 +138,6 @@ class GymWorld:
         return env, None
 
 
-@contextmanager
-def _pygame_kept() -> Iterator[None]:
-    """Let environments close as they do, without quitting pygame: others are still drawing with it."""
-    with _PYGAME:
-        pygame: Any = sys.modules.get("pygame")
-        if pygame is None:
-            yield
-            return
-        before = pygame.quit, pygame.display.quit
-        try:
-            pygame.quit = pygame.display.quit = _nothing
-            yield
-        finally:
-            pygame.quit, pygame.display.quit = before
-
-
-def _nothing() -> None:
-    """Takes the place of what must not be done."""
-
-
 def known_gym(env_id: str) -> str:
     """Check that an id is registered; packages whose ids are known by their beginning are loaded for it.
 
@@ -166,9 +145,7 @@ def known_gym(env_id: str) -> str:
         ConfigError: It is not; says what comes close.
     """
     try:
-        for beginning, package in _PACKAGES.items():
-            if env_id.startswith(beginning):
-                importlib.import_module(package)
+        load_package_of(env_id)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             gymnasium.spec(env_id) if ":" not in env_id else gymnasium.make(env_id).close()
@@ -219,8 +196,7 @@ def make_gym(env_id: str, mode: str | None, config: PlayableConfig) -> gymnasium
     if config.max_env_steps is not None:
         options["max_episode_steps"] = config.max_env_steps
     if mode is not None:  # a picture needs neither a screen nor a loudspeaker
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
+        draw_without_screen()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -237,22 +213,6 @@ def _can_draw(env: gymnasium.Env[Any, Any]) -> bool:
         return env.render() is not None
     except Exception:  # whatever a foreign renderer raises: it cannot be used here
         return False
-
-
-def _action_names(env: gymnasium.Env[Any, Any]) -> tuple[str, ...]:
-    """Names that an environment has for its actions itself."""
-    space, inner = env.action_space, env.unwrapped
-    if not isinstance(space, gymnasium.spaces.Discrete):
-        return ()
-    meanings = getattr(inner, "get_action_meanings", None)
-    kinds = getattr(inner, "actions", None)
-    if callable(meanings):
-        names = tuple(str(name).lower() for name in meanings())
-    elif inspect.isclass(kinds) and hasattr(kinds, "__members__"):
-        names = tuple(kinds.__members__)
-    else:
-        return ()
-    return names if len(names) == space.n and len(set(names)) == len(names) else ()
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,0 +1,1 @@
+"""The `gym` backend: any Gymnasium environment as worlds with senses."""
