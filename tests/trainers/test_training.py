@@ -75,8 +75,8 @@ def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(tmp_path: Path) 
 
 def test_acting_while_learning_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     """Of the three rollouts before a checkpoint two were begun before the update before them."""
-    settings = config(checkpoint_every=192, total_steps=576, max_staleness=1)
-    in_turn = config(checkpoint_every=192, total_steps=576)
+    settings = config(checkpoint_every=192, total_steps=384, max_staleness=1)
+    in_turn = config(checkpoint_every=192, total_steps=384)
     whole_dir = open_run(settings, tmp_path / "whole", OnExisting.FAIL)
     whole = train(whole_dir, settings)
     parts_dir = open_run(settings, tmp_path / "parts", OnExisting.FAIL)
