@@ -13,8 +13,18 @@ from sensorium.evals.sensor_failure import failure_targets
 pytestmark = pytest.mark.usefixtures("cue_backend")
 
 
+SENSES = senses_of(
+    EmbodiedEnvConfig(
+        task="arena/senses",
+        visual_obs=("rgb", "depth"),
+        audio_obs=("speech", "env_sound"),
+        text_obs=("instruction",),
+    )
+)
+
+
 def test_subsets_are_all_non_empty_ones_largest_first() -> None:
-    assert list(sensor_subsets(["rgb", "depth", "speech"])) == [
+    assert list(sensor_subsets(["rgb", "depth", "speech"], SENSES)) == [
         "rgb+depth+speech",
         "rgb+depth",
         "rgb+speech",
@@ -27,12 +37,12 @@ def test_subsets_are_all_non_empty_ones_largest_first() -> None:
 
 def test_more_than_four_sensors_are_taken_away_by_sense() -> None:
     sensors = ["rgb", "depth", "speech", "env_sound", "instruction"]
-    assert sensor_groups(sensors) == {
+    assert sensor_groups(sensors, SENSES) == {
         "sight": ("rgb", "depth"),
         "hearing": ("speech", "env_sound"),
         "language": ("instruction",),
     }
-    subsets = sensor_subsets(sensors)
+    subsets = sensor_subsets(sensors, SENSES)
     assert len(subsets) == 7
     assert subsets["sight+language"] == {"rgb", "depth", "instruction"}
     assert next(iter(subsets.values())) == set(sensors)

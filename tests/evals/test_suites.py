@@ -259,7 +259,8 @@ def test_combinations_from_a_file(tmp_path: Path) -> None:
 
 
 def test_senses_with_several_sensors_fail_together_too() -> None:
-    assert failure_targets(("rgb", "depth", "speech", "instruction")) == {
+    senses = {"rgb": "sight", "depth": "sight", "speech": "hearing", "instruction": "language"}
+    assert failure_targets(tuple(senses), senses) == {
         "sight": ("rgb", "depth"),
         "rgb": ("rgb",),
         "depth": ("depth",),

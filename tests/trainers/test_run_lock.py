@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 from cue_agents import cue_config
 
@@ -58,3 +59,21 @@ def test_a_run_in_which_nothing_happened_is_removed_with_its_lock(tmp_path: Path
     run = open_run(settings, tmp_path, OnExisting.RESUME)
     discard_unstarted(run)
     assert not run.parent.exists()
+
+
+def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / LOCK_FILE).mkdir()
+    with pytest.raises(RunDirectoryError, match=f"{tmp_path} cannot be written"), only_process(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def without(self: filelock.FileLock) -> None:
+        raise NotImplementedError("FileSystem does not appear to support flock")
+
+    monkeypatch.setattr(filelock.FileLock, "_acquire", without)
+    with only_process(tmp_path):
+        (tmp_path / "written").touch()
+    assert "without locks" in caplog.text

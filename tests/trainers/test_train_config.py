@@ -41,3 +41,11 @@ def test_settings_that_no_run_could_use_are_refused(changes: dict[str, object]) 
     name = next(iter(changes))
     with pytest.raises(ConfigError, match=rf"algo\.{name}"):
         quickstart().updated({"algo": changes})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"env": 3}, {"env": None}, {"evaluation": None}, {"evaluation": [1]}], ids=str
+)
+def test_a_section_that_is_none_is_refused_in_words(changes: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(changes))):
+        quickstart().updated(changes)

@@ -13,18 +13,8 @@ from sensorium.evals.faults import Fault, FaultKind
 from sensorium.evals.probe import Probe
 from sensorium.trainers.build import Agent
 
-SENSES = {
-    "rgb": "sight",
-    "depth": "sight",
-    "speech": "hearing",
-    "env_sound": "hearing",
-    "instruction": "language",
-    "notifications": "language",
-    "proprio": "body",
-}
-"""Sense that a sensor belongs to; with more than four sensors, subsets are of senses."""
-
 MAX_SENSORS_APART = 4
+"""With more sensors, subsets are of senses."""
 
 
 def senses_of(config: EmbodiedEnvConfig) -> dict[str, str]:
@@ -43,29 +33,30 @@ def senses_of(config: EmbodiedEnvConfig) -> dict[str, str]:
     return {name: sense for sense, names in senses.items() for name in names}
 
 
-def sensor_groups(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, tuple[str, ...]]:
+def sensor_groups(sensors: Sequence[str], senses: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What is taken away together: each sensor by itself, or each sense when there are more than four.
 
     Args:
         sensors: Names.
-        senses: Sense of a sensor; one that is not in it is a sense of its own.
+        senses: Sensor -> its sense, from `senses_of`.
 
     Example:
-        >>> sensor_groups(["rgb", "speech"])
-        {'rgb': ('rgb',), 'speech': ('speech',)}
-        >>> sensor_groups(["rgb", "depth", "speech", "env_sound", "proprio"])
-        {'sight': ('rgb', 'depth'), 'hearing': ('speech', 'env_sound'), 'body': ('proprio',)}
+        >>> senses = {"a": "sight", "b": "sight", "c": "hearing", "d": "hearing", "e": "body"}
+        >>> sensor_groups(["a", "c"], senses)
+        {'a': ('a',), 'c': ('c',)}
+        >>> sensor_groups(list(senses), senses)
+        {'sight': ('a', 'b'), 'hearing': ('c', 'd'), 'body': ('e',)}
     """
     if len(sensors) <= MAX_SENSORS_APART:
         return {name: (name,) for name in sensors}
     groups: dict[str, tuple[str, ...]] = {}
     for name in sensors:
-        sense = senses.get(name, name)
+        sense = senses[name]
         groups[sense] = (*groups.get(sense, ()), name)
     return groups
 
 
-def sensor_subsets(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, frozenset[str]]:
+def sensor_subsets(sensors: Sequence[str], senses: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Every non-empty subset, all first, then by falling size: name (``"rgb+speech"``) -> its sensors."""
     groups = sensor_groups(sensors, senses)
     subsets: dict[str, frozenset[str]] = {}

@@ -11,7 +11,7 @@ from sensorium.core import EpisodeStatus
 from sensorium.evals.episodes import EpisodeResults
 from sensorium.evals.faults import Fault, FaultKind
 from sensorium.evals.gates import FaultRecord
-from sensorium.evals.missing_modality import SENSES, senses_of, subset_result
+from sensorium.evals.missing_modality import senses_of, subset_result
 from sensorium.evals.probe import Probe
 
 DEFAULT_KINDS = (FaultKind.ABSENT, FaultKind.FROZEN)
@@ -54,20 +54,21 @@ def sensor_failure(probe: Probe) -> SensorFailureResults:
     )
 
 
-def failure_targets(sensors: Sequence[str], senses: Mapping[str, str] = SENSES) -> dict[str, tuple[str, ...]]:
+def failure_targets(sensors: Sequence[str], senses: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What is lost together: each sense that has several sensors, then each sensor.
 
     Args:
         sensors: Names.
-        senses: Sense of a sensor; one that is not in it is a sense of its own.
+        senses: Sensor -> its sense, from `senses_of`.
 
     Example:
-        >>> failure_targets(["rgb", "depth", "speech"])
+        >>> senses = {"rgb": "sight", "depth": "sight", "speech": "hearing"}
+        >>> failure_targets(list(senses), senses)
         {'sight': ('rgb', 'depth'), 'rgb': ('rgb',), 'depth': ('depth',), 'speech': ('speech',)}
     """
     members: dict[str, tuple[str, ...]] = {}
     for name in sensors:
-        sense = senses.get(name, name)
+        sense = senses[name]
         members[sense] = (*members.get(sense, ()), name)
     groups = {sense: names for sense, names in members.items() if len(names) > 1}
     return groups | {name: (name,) for name in sensors}

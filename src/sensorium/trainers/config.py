@@ -283,10 +283,13 @@ class TrainConfig(Config):
 
     def updated(self, changes: Mapping[str, Any]) -> "TrainConfig":
         """As for every config; the success that chance has is not that of another task."""
-        task, judged = changes.get("env", {}).get("task"), changes.get("evaluation", {})
-        if task not in (None, self.env.task) and "chance_success" not in judged:
-            changes = {**changes, "evaluation": {**judged, "chance_success": None}}
-        return super().updated(changes)
+        new = super().updated(changes)
+        judged = changes.get("evaluation")
+        is_given = isinstance(judged, Mapping) and "chance_success" in judged
+        if new.env.task == self.env.task or is_given:
+            return new
+        evaluation = new.evaluation.model_copy(update={"chance_success": None})
+        return new.model_copy(update={"evaluation": evaluation})
 
     @property
     def run_name(self) -> str:

@@ -18,6 +18,7 @@ from sensorium.envs.embodied.gymnasium_env.foreign import (
     pygame_kept,
 )
 from sensorium.envs.embodied.gymnasium_env.known import ACTION_NAMES, VALUE_NAMES, base_name
+from sensorium.envs.embodied.gymnasium_env.success import SUCCESS_KEYS
 from sensorium.envs.playable.actions import tool_of_space
 from sensorium.envs.playable.config import PlayableConfig
 from sensorium.envs.playable.gym_view import has_picture, view
@@ -25,7 +26,6 @@ from sensorium.envs.playable.world import Moment
 from sensorium.observations import Source
 
 _SUMMARY_CHARS = 700
-_SUCCESS_KEYS = ("is_success", "success")
 
 
 class GymWorld:
@@ -108,7 +108,7 @@ class GymWorld:
 
     def _success(self, info: Mapping[str, Any]) -> float:
         """What the environment says itself, or whether the return is what is asked for, or positive."""
-        for key in _SUCCESS_KEYS:
+        for key in SUCCESS_KEYS:
             if key in info:
                 return float(bool(info[key]))
         if self._threshold is not None:
