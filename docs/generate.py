@@ -275,10 +275,23 @@ def models() -> str:
 
 
 def senses() -> str:
-    """Which sense a sensor belongs to."""
-    from sensorium.evals.missing_modality import SENSES
+    """Which sense the sensors of each setting belong to."""
+    from sensorium.envs.embodied import EmbodiedEnvConfig
+    from sensorium.evals.missing_modality import senses_of
 
-    return _table(("sensor", "sense"), [(_code(sensor), sense) for sensor, sense in SENSES.items()])
+    settings: dict[str, tuple[str, ...]] = {
+        "visual_obs": ("rgb", "depth"),
+        "audio_obs": ("speech", "env_sound"),
+        "text_obs": ("instruction", "notifications"),
+    }
+    config = EmbodiedEnvConfig.model_validate({"task": "arena/find", "proprio": True} | settings)
+    sense_of = senses_of(config)
+    rows = [
+        (_code(name), ", ".join(map(_code, sensors)) + " and others of a backend", sense_of[sensors[0]])
+        for name, sensors in settings.items()
+    ]
+    rows.append((_code("proprio"), _code("proprio"), sense_of["proprio"]))
+    return _table(("setting", "sensors", "sense"), rows)
 
 
 def command(verb: str = "") -> str:
