@@ -1,6 +1,7 @@
 """Programs that run to their end, that live on, and what they leave behind."""
 
 import asyncio
+import signal
 import socket
 
 import pytest
@@ -156,6 +157,19 @@ def test_a_long_lived_program_talks_is_interrupted_and_killed() -> None:
         assert await process.stdout.read() == b""
 
     inside(body)
+
+
+def test_programs_can_be_interrupted_though_the_host_cannot() -> None:
+    """As where a script started the host in the background."""
+    show = "import signal as s; print([s.getsignal(n) == s.SIG_IGN for n in (s.SIGINT, s.SIGHUP, s.SIGTERM)])"
+    ends = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in ends]
+    try:
+        done = inside(lambda sandbox: python(sandbox, show))
+    finally:
+        for number, handler in zip(ends, before, strict=True):
+            signal.signal(number, handler)
+    assert done.stdout == b"[False, False, False]\n", done
 
 
 def test_a_long_lived_program_that_ends_by_itself_or_by_a_limit() -> None:

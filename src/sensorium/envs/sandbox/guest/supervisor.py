@@ -135,7 +135,10 @@ class Supervisor:
         return {}, None
 
     def _confine(self, directory: int, cpu_s: Optional[float]) -> None:  # noqa: UP045
-        """In the child, before the program: its directory, its user, its limits."""
+        """In the child, before the program: its signals, its directory, its user, its limits."""
+        # A host that a script started in the background ignores them, and so would the program.
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.fchdir(directory)
         user = self._settings["user"]
         if user is not None:
