@@ -14,7 +14,7 @@ from sensorium.envs.notebook.answers import AnswerKey
 from sensorium.envs.notebook.config import NotebookConfig
 from sensorium.envs.notebook.datasets import DATASETS, is_installed, load_table
 from sensorium.envs.notebook.questions import TEMPLATES
-from sensorium.envs.notebook.questions.question import Draw, Unsuitable
+from sensorium.envs.notebook.questions.question import Draw, Unsuitable, number
 from sensorium.envs.notebook.tasks import ask, make_task, split_of
 from sensorium.envs.notebook.workdir import task_files
 
@@ -166,6 +166,11 @@ def test_files_that_cannot_be_given_are_told(spec, said, tmp_path):
         task_files({"a.csv": spec}, tmp_path)
     with pytest.raises(EnvError, match="data_directory"):
         task_files({"a.csv": {"path": "own.csv"}})
+
+
+def test_an_answer_is_the_same_on_machines_that_differ_in_its_last_digits():
+    assert number(-0.17141469926110822) == number(-0.17141469926110828)
+    assert number(-0.17141469926110822).value == -0.171414699261
 
 
 def test_the_example_tasks_are_up_to_date():

@@ -147,7 +147,7 @@ Template = Callable[[Draw], Question]
 
 
 def number(value: float, digits: int = 4) -> AnswerKey:
-    """The key of a number.
+    """The key of a number, of which 12 significant digits are kept: machines differ in the last ones of a fit.
 
     Raises:
         Unsuitable: It is not finite, nearly nothing, or a small whole number that one could guess.
@@ -156,7 +156,7 @@ def number(value: float, digits: int = 4) -> AnswerKey:
         raise Unsuitable
     if abs(value - round(value)) < 1e-9 and abs(value) <= 100:
         raise Unsuitable
-    return AnswerKey(kind="number", value=float(value), digits=digits)
+    return AnswerKey(kind="number", value=float(f"{value:.12g}"), digits=digits)
 
 
 def count(value: int, at_least: int = 8) -> AnswerKey:
