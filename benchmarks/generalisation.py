@@ -6,6 +6,7 @@ python benchmarks/generalisation.py --report            only the tables, from th
 python benchmarks/generalisation.py --report --markdown the same as docs/benchmarks.md has them
 python benchmarks/generalisation.py --tune              the learning rates, on a seed of their own
 python benchmarks/generalisation.py --confirm           what seeds 0 to 2 suggested, on seeds 3 to 9
+python benchmarks/generalisation.py --world doom        what was confirmed there, in ViZDoom
 
 Declared before the first run of an arm on this task:
 
@@ -59,6 +60,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,8 @@ from generalisation_arms import (
     CONCATENATED,
     CONFIRMED,
     CONFIRMING_SEEDS,
+    DOOM_ARMS,
+    DOOM_SEEDS,
     DROPOUT,
     HELD_OUT,
     LEARNING_RATES,
@@ -79,6 +83,7 @@ from generalisation_arms import (
     SWITCHED_OFF,
     TRAINED,
     TUNING_SEED,
+    WORLDS,
 )
 from numpy.typing import NDArray
 from recording import CONSOLE, RESULTS, describe_machine, installed_versions, load_average, write_results
@@ -87,7 +92,6 @@ from rich.table import Table
 from sensorium.analysis.statistics import interquartile_mean
 from sensorium.core import available_cores
 
-FOLDER = RESULTS / "generalisation"
 PACKAGES = ("sensorium", "torch", "numpy", "numba")
 RESAMPLES = 4000
 CLAIMED_RATIO = 1.23
@@ -313,14 +317,14 @@ def verdict(arm: str, row: dict[str, float]) -> str:
     return f"{better}; {claim} (ratio {row['ratio']:.2f} [{low:.2f}, {high:.2f}])"
 
 
-def tune(folder: Path, jobs: int) -> None:
+def tune(folder: Path, jobs: int, flags: Sequence[str]) -> None:
     """Train the baseline and the method with each learning rate and print what they reach."""
     tried = [(arm, lr) for arm in (BASELINE, METHOD) for lr in LEARNING_RATES]
     with ThreadPoolExecutor(jobs) as pool:
         for arm, lr in tried:
             file = result_file(folder, arm, TUNING_SEED, f"-lr{lr:g}")
             if not file.exists():
-                pool.submit(_run, arm, TUNING_SEED, file, ["--lr", str(lr)])
+                pool.submit(_run, arm, TUNING_SEED, file, [*flags, "--lr", str(lr)])
     table = Table(title=f"success with the combinations trained on, seed {TUNING_SEED}")
     for heading in ("arm", "lr", "mean", *("+".join(c) for c in TRAINED)):
         table.add_column(heading)
@@ -332,6 +336,26 @@ def tune(folder: Path, jobs: int) -> None:
     CONSOLE.print(table)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was declared for one world."""
+
+    name: str
+    """Of the result file."""
+    arms: Sequence[str]
+    seeds: Sequence[int]
+
+
+def declared(world: str, *, confirm: bool) -> Plan:
+    """The arms and seeds of the declarations at the top."""
+    if world == "doom":
+        return Plan("generalisation_doom", DOOM_ARMS, DOOM_SEEDS)
+    if confirm:
+        arms = (BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF)
+        return Plan("generalisation_confirmed", arms, CONFIRMING_SEEDS)
+    return Plan("generalisation", tuple(ARMS), range(3))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train what is missing, print the tables, write the result file."""
     parser = argparse.ArgumentParser(
@@ -340,33 +364,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--arms", default=None, help=f"separated by semicolons; default: all of {'; '.join(ARMS)}"
     )
-    parser.add_argument("--seeds", type=int, default=3, help="number of seeds, from 0")
+    parser.add_argument("--seeds", type=int, default=None, help="number of seeds, from 0; default: 3, doom 5")
     parser.add_argument("--jobs", type=int, default=available_cores(), help="runs at a time")
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--markdown", action="store_true", help="print the tables of the documentation, too")
     parser.add_argument("--tune", action="store_true", help="try the learning rates instead")
     parser.add_argument("--confirm", action="store_true", help="a few arms on seeds of their own")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where each run's result is kept")
+    parser.add_argument("--world", choices=list(WORLDS), default="arena", help="where; default: %(default)s")
+    parser.add_argument("--folder", type=Path, default=None, help="where each run's result is kept")
     parser.add_argument("--output", type=Path, default=None, help="result file")
     args, flags = parser.parse_known_args(arguments)
+    plan = declared(args.world, confirm=args.confirm)
+    folder = args.folder or RESULTS / ("generalisation" if args.world == "arena" else plan.name)
+    flags += ["--world", args.world]
     if args.tune:
-        tune(args.folder, args.jobs)
+        tune(folder, args.jobs, flags)
         return 0
-    usual = [BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF] if args.confirm else list(ARMS)
     known = [*ARMS, *SWITCHED_OFF]
-    arms = usual if args.arms is None else [name for name in known if name in args.arms.split(";")]
-    seeds = list(CONFIRMING_SEEDS if args.confirm else range(args.seeds))
-    name, load_before = "generalisation_confirmed" if args.confirm else "generalisation", load_average()
+    arms = plan.arms if args.arms is None else [name for name in known if name in args.arms.split(";")]
+    seeds = plan.seeds if args.seeds is None else range(args.seeds)
+    load_before = load_average()
     if not args.report:
-        train(arms, seeds, args.jobs, flags, args.folder)
-    found = report(seeds, args.folder)
+        train(arms, seeds, args.jobs, flags, folder)
+    found = report(seeds, folder)
     if args.markdown and found["arms"]:
         sys.stdout.write(markdown(found) + "\n")
     if found["arms"]:
         machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
         write_results(
-            args.output or RESULTS / f"{name}.json",
-            {"machine": machine, "versions": installed_versions(PACKAGES), "seeds": seeds} | found,
+            args.output or RESULTS / f"{plan.name}.json",
+            {"machine": machine, "versions": installed_versions(PACKAGES), "seeds": list(seeds)} | found,
         )
     return 0
 

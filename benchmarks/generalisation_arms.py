@@ -1,6 +1,7 @@
 """What `generalisation.py` compares: the task, the baseline, the method, and the method without each part."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sensorium.core import parse_config
@@ -20,6 +21,8 @@ CONCATENATED = "dapo with concatenation"
 CONFIRMED = (CONCATENATED, "ppo, dropout 0.1")
 """Arms that are judged again on seeds of their own; the first because it did best on the first seeds."""
 CONFIRMING_SEEDS = range(3, 10)
+DOOM_ARMS = (BASELINE, CONCATENATED)
+DOOM_SEEDS = range(5)
 TUNING_SEED = 100
 LEARNING_RATES = (2e-3, 4e-3)
 """Tried for the baseline and for the method, on `TUNING_SEED`."""
@@ -29,26 +32,66 @@ BEST_RATE = {BASELINE: 2e-3, METHOD: 2e-3}
 0.983, `dapo` 0.948 and 0.940. The rates differ by two episodes in 200; both use the same, and `ppo` has an
 arm with the other. The arms without a part use the method's."""
 
-_TASK: dict[str, Any] = {
-    "task": "arena/find",
+_SENSES: dict[str, Any] = {
     "visual_obs": ["rgb", "depth"],
     "audio_obs": ["speech"],
     "text_obs": ["instruction"],
-    "image_size": 16,
-    "max_episode_steps": 30,
-    "backend_options": {
-        "room_size_m": 4.0,
-        "num_objects": 2,
-        "colors": ["red", "blue"],
-        "shapes": ["box", "pillar"],
-        "shape_choice": "distinct",
-        "voices": ["en-us"],
-        "turn_deg": 22.5,
-        "forward_m": 0.4,
-        "wrong_penalty": 0.0,
-        "num_threads": 1,
-    },
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Where the arms are compared."""
+
+    env: Mapping[str, Any]
+    loop: Mapping[str, Any]
+    evaluation_envs: int
+
+
+WORLDS = {
+    "arena": World(
+        env=_SENSES
+        | {
+            "task": "arena/find",
+            "image_size": 16,
+            "max_episode_steps": 30,
+            "backend_options": {
+                "room_size_m": 4.0,
+                "num_objects": 2,
+                "colors": ["red", "blue"],
+                "shapes": ["box", "pillar"],
+                "shape_choice": "distinct",
+                "voices": ["en-us"],
+                "turn_deg": 22.5,
+                "forward_m": 0.4,
+                "wrong_penalty": 0.0,
+                "num_threads": 1,
+            },
+        },
+        loop={"num_envs": 128, "num_steps": 16, "total_steps": 200_000},
+        evaluation_envs=100,
+    ),
+    "doom": World(
+        env=_SENSES
+        | {
+            "task": "doom/find",
+            "image_size": 24,
+            "max_episode_steps": 40,
+            "backend_options": {
+                "room_cells": 5,
+                "num_objects": 2,
+                "num_walls": 0,
+                "kinds": ["red pillar", "medikit"],
+                "sounding": "none",
+                "wrong_penalty": 0.0,
+                "num_workers": 1,
+            },
+        },
+        loop={"num_envs": 32, "num_steps": 64, "total_steps": 400_000},
+        evaluation_envs=20,
+    ),
+}
+
 _ENCODERS: dict[str, Any] = {
     "vision": {"type": "conv", "channels": [16, 32], "patch_size": 4, "merge_size": 2},
     "depth": {"type": "conv", "channels": [16, 32], "patch_size": 4, "merge_size": 2},
@@ -61,11 +104,8 @@ _FUSIONS: dict[str, dict[str, Any]] = {
 """With as many parameters, to one in a hundred."""
 
 _LOOP: dict[str, Any] = {
-    "num_envs": 128,
-    "num_steps": 16,
     "num_minibatches": 4,
     "num_epochs": 4,
-    "total_steps": 200_000,
     "diagnostics_every": 0,
 }
 _PARTS: dict[str, Any] = {
@@ -96,7 +136,7 @@ def _arm(
         augment["modal_dropout"] = {"p": dropout}
     stages = {"stages": [{"sensors": list(c)} for c in TRAINED], "replay_share": 0.67, "promote_at": 0.5}
     return {
-        "env": _TASK | {"augment": augment},
+        "augment": augment,
         "algo": settings | _LOOP,
         "network": _ENCODERS | {"fusion": _FUSIONS[fusion]},
         "curriculum": stages if curriculum else None,
@@ -138,12 +178,19 @@ DROPOUT = {0.0: "dapo, dropout 0", 0.1: METHOD, 0.2: "dapo, dropout 0.2", 0.3: "
 
 
 def arm_config(
-    arm: str, seed: int, *, lr: float | None = None, total_steps: int | None = None
+    arm: str, seed: int, *, world: str = "arena", lr: float | None = None, total_steps: int | None = None
 ) -> TrainConfig:
     """Complete configuration of one run."""
-    settings = (ARMS | SWITCHED_OFF)[arm]
-    algo = settings["algo"] | ({} if lr is None else {"lr": lr})
+    settings, where = (ARMS | SWITCHED_OFF)[arm], WORLDS[world]
+    algo = settings["algo"] | where.loop | ({} if lr is None else {"lr": lr})
     if total_steps is not None:
         algo["total_steps"] = total_steps
-    values = settings | {"algo": algo, "seed": seed, "device": "cpu"}
+    values = {
+        "env": where.env | {"augment": settings["augment"]},
+        "algo": algo,
+        "network": settings["network"],
+        "curriculum": settings["curriculum"],
+        "seed": seed,
+        "device": "cpu",
+    }
     return parse_config(TrainConfig, values)

@@ -70,7 +70,11 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 
 def test_a_setting_is_not_taken_for_an_abbreviated_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "quickstart", "--run", "elsewhere", "--dry-run"]) == 2
-    assert "Unknown setting 'run'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "Unknown setting 'run'" in error
+    assert "Options of sensorium train: --config, --dry-run," in error
+    assert main(["train", "quickstart", "--algo.foo", "3"]) == 2
+    assert "Options of" not in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         print(f"sensorium: {error}", file=sys.stderr)
+        if any(f"Unknown setting {_name(word)!r}" in str(error) for word in rest):
+            print(f"Options of sensorium {args.verb}: {_options(parser, args.verb)}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("sensorium: interrupted", file=sys.stderr)
@@ -67,6 +69,16 @@ def _sorted_out(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             settings.append(word)
     return words, settings
+
+
+def _name(flag: str) -> str:
+    """The setting that a flag was read as: ``--num-envs=4`` -> ``num_envs``."""
+    return flag.removeprefix("--").partition("=")[0].replace("-", "_")
+
+
+def _options(parser: argparse.ArgumentParser, verb: str) -> str:
+    (verbs,) = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return ", ".join(sorted(word for word in verbs[verb]._option_string_actions if word.startswith("--")))
 
 
 if __name__ == "__main__":

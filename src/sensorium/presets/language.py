@@ -59,16 +59,17 @@ def grpo_dapo() -> LanguageRunConfig:
     return grpo_tools().updated(
         {
             "algo": {
+                "total_updates": 8,
                 "clip_ratio_low": 0.2,
                 "clip_ratio_high": 0.28,
                 "normaliser": "token",
                 "kl_coef": 0.0,
                 "group_size": 16,
                 "num_minibatches": 16,
-                "dynamic_sampling": {"max_rounds": 10, "on_exhausted": "keep"},
+                "dynamic_sampling": {"max_rounds": 5, "on_exhausted": "keep"},
                 "overlong": {"max_tokens": 20, "cache_tokens": 4},
-                "lr": 1e-6,
-                "warmup_updates": 20,
+                "lr": 1e-4,  # of adapters; the paper's 1e-6 is of all weights
+                "warmup_steps": 16,
             }
         }
     )

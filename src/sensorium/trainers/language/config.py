@@ -146,7 +146,7 @@ class GRPOConfig(Config):
     """Padded tokens that go through the model at once; changes speed and memory, not the loss."""
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
     """Learning rate of AdamW."""
-    warmup_updates: int = Field(default=0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
     """Optimiser steps over which the learning rate rises from 0."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Of AdamW."""

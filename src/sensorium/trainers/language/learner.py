@@ -153,7 +153,7 @@ class Learner:
         norm = nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         if not bool(torch.isfinite(norm)):
             raise TrainingError(f"The gradient is {norm.item()} after {self.num_steps} steps. Lower lr.")
-        lr = self.config.lr * min(1.0, (self.num_steps + 1) / max(1, self.config.warmup_updates))
+        lr = self.config.lr * min(1.0, (self.num_steps + 1) / max(1, self.config.warmup_steps))
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         with changing():

@@ -1,5 +1,6 @@
 """The model that is trained: its weights, adapters, and the log-probabilities it gives to answers."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -41,7 +42,9 @@ def with_adapters(model: Any, lora: LoraConfig, *, seed: int) -> Any:
     settings = peft.LoraConfig(
         r=lora.rank, lora_alpha=lora.alpha, target_modules=targets, lora_dropout=0.0, task_type="CAUSAL_LM"
     )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # peft asks transformers by a name that is going to be removed; nothing that a user could change.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
         torch.manual_seed(seed)
         return peft.get_peft_model(model, settings)
 
