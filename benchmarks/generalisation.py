@@ -51,6 +51,14 @@ its own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--co
 Declared after that and before any run of these arms: `--confirm` also switches off each part of `dapo with
 concatenation` in turn (gating, alignment, contrastive loss, KL penalty, dropout) on the same seven seeds.
 Each is compared with the whole method: a part helps when the interval of the ratio lies below 1.
+
+Declared before any run of `--world doom` but those of seed 100: what was confirmed above is tried in a real
+engine, `ppo` against `dapo with concatenation`, seeds 0 to 4, by the same combinations, scores, intervals and
+claim. Task: `doom/find` with a red pillar and a medikit, both always there, in a room of 10 m without walls;
+24 pixels, 40 steps, 300,000 steps of training. Looked at on seed 100, `ppo` only: with a blue skull in place
+of the medikit depth told the objects apart too badly (depth+speech 0.46 and 0.53 at learning rates 0.002 and
+0.001, chance 0.5); with the medikit 400,000 steps brought the trained combinations to 0.88 to 0.94 at 0.002
+(held out: 0.88 and 0.74) and to 0.62 to 0.69 at 0.004. Both arms take 0.002; the method was not tuned there.
 """
 
 import argparse

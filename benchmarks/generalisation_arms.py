@@ -87,7 +87,7 @@ WORLDS = {
                 "num_workers": 1,
             },
         },
-        loop={"num_envs": 32, "num_steps": 64, "total_steps": 400_000},
+        loop={"num_envs": 32, "num_steps": 64, "total_steps": 300_000},
         evaluation_envs=20,
     ),
 }
