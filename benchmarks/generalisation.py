@@ -5,8 +5,9 @@ python benchmarks/generalisation.py --arms 'ppo;dapo'   some arms; runs that are
 python benchmarks/generalisation.py --report            only the tables, from the runs that are there
 python benchmarks/generalisation.py --report --markdown the same as docs/benchmarks.md has them
 python benchmarks/generalisation.py --tune              the learning rates, on a seed of their own
-python benchmarks/generalisation.py --confirm           what seeds 0 to 2 suggested, on seeds 3 to 9
-python benchmarks/generalisation.py --world doom        what was confirmed there, in ViZDoom
+python benchmarks/generalisation.py --plan confirm      what seeds 0 to 2 suggested, on seeds 3 to 9
+python benchmarks/generalisation.py --plan doom         what was confirmed there, in ViZDoom
+python benchmarks/generalisation.py --plan dropout      ModalDropout where training has every sense
 
 Declared before the first run of an arm on this task:
 
@@ -46,19 +47,25 @@ rule, and read beside that arm.
 Declared after seeds 0 and 1 of all arms and before any run of seeds 3 to 9: `dapo with concatenation`, the
 method on the network of `ppo`, did better than `dapo` on what is held out (0.56 to 0.90), and no arm did much
 better. An arm that is chosen for that looks better than it is, so that it is judged anew on seven seeds of
-its own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--confirm`).
+its own, beside `ppo` and `dapo`, by the same scores, intervals and claim (`--plan confirm`).
 
-Declared after that and before any run of these arms: `--confirm` also switches off each part of `dapo with
-concatenation` in turn (gating, alignment, contrastive loss, KL penalty, dropout) on the same seven seeds.
-Each is compared with the whole method: a part helps when the interval of the ratio lies below 1.
+Declared after that and before any run of these arms: `--plan confirm` also switches off each part of `dapo
+with concatenation` in turn (gating, alignment, contrastive loss, KL penalty, dropout) on the same seven
+seeds. Each is compared with the whole method: a part helps when the interval of the ratio lies below 1.
 
-Declared before any run of `--world doom` but those of seed 100: what was confirmed above is tried in a real
+Declared before any run of `--plan doom` but those of seed 100: what was confirmed above is tried in a real
 engine, `ppo` against `dapo with concatenation`, seeds 0 to 4, by the same combinations, scores, intervals and
 claim. Task: `doom/find` with a red pillar and a medikit, both always there, in a room of 10 m without walls;
 24 pixels, 40 steps, 300,000 steps of training. Looked at on seed 100, `ppo` only: with a blue skull in place
 of the medikit depth told the objects apart too badly (depth+speech 0.46 and 0.53 at learning rates 0.002 and
 0.001, chance 0.5); with the medikit 400,000 steps brought the trained combinations to 0.88 to 0.94 at 0.002
 (held out: 0.88 and 0.74) and to 0.62 to 0.69 at 0.004. Both arms take 0.002; the method was not tuned there.
+
+Declared before any run of `--plan dropout`: with the combinations above two thirds of the episodes lack two
+senses without any dropout, so that they say little of what ModalDropout does for somebody whose agent always
+has all its senses in training. `dapo with concatenation` on the same task, all four senses in every episode,
+p in 0, 0.1, 0.2 and 0.3, seeds 0 to 4; scores as of ModalDropout above. That it raises success with one sense
+missing is supported for a p when the interval of its ratio to p = 0 lies above 1.
 """
 
 import argparse
@@ -66,7 +73,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,39 +81,31 @@ from typing import Any
 
 import numpy as np
 from generalisation_arms import (
+    ALWAYS_ALL,
     ARMS,
     BASELINE,
     BEST_RATE,
-    CONCATENATED,
     CONFIRMED,
     CONFIRMING_SEEDS,
     DOOM_ARMS,
     DOOM_SEEDS,
-    DROPOUT,
+    DROPPING,
+    DROPPING_SEEDS,
     HELD_OUT,
     LEARNING_RATES,
     METHOD,
-    ONE_MISSING,
-    SENSORS,
     SWITCHED_OFF,
     TRAINED,
     TUNING_SEED,
-    WORLDS,
 )
-from numpy.typing import NDArray
+from generalisation_tables import dropout_report, markdown, report
 from recording import CONSOLE, RESULTS, describe_machine, installed_versions, load_average, write_results
 from rich.table import Table
 
-from sensorium.analysis.statistics import interquartile_mean
 from sensorium.core import available_cores
 
 PACKAGES = ("sensorium", "torch", "numpy", "numba")
-RESAMPLES = 4000
-CLAIMED_RATIO = 1.23
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-
-Scores = NDArray[np.float64]
-"""(combinations, seeds) success of an arm."""
 
 
 def train(arms: Sequence[str], seeds: Sequence[int], jobs: int, flags: Sequence[str], folder: Path) -> None:
@@ -157,174 +156,6 @@ def read_runs(arm: str, seeds: Sequence[int], folder: Path) -> list[dict[str, An
     return [json.loads(f.read_text()) for f in files] if all(f.exists() for f in files) else None
 
 
-def scores(runs: Sequence[dict[str, Any]], key: str, combinations: Sequence[Sequence[str]]) -> Scores:
-    """Success of an arm's runs.
-
-    Args:
-        runs: From `read_runs`.
-        key: `success` (at equal frames) or `at_equal_cpu`.
-        combinations: Which.
-    """
-    rates = [run["success"] if key == "success" else run[key]["success"] for run in runs]
-    return np.array([[rate["+".join(c)] for rate in rates] for c in combinations])
-
-
-def compare(ours: Scores, peer: Scores) -> dict[str, float]:
-    """Interquartile means of two arms and their ratio, each with its 95 % interval.
-
-    Seeds are resampled within each combination; the two arms independently.
-    """
-    rng = np.random.default_rng(0)
-
-    def draw(sample: Scores) -> float:
-        return interquartile_mean(np.stack([row[rng.integers(0, row.size, row.size)] for row in sample]))
-
-    draws = np.array([(draw(ours), draw(peer)) for _ in range(RESAMPLES)])
-    own, ratios = draws[:, 0], draws[:, 0] / np.maximum(draws[:, 1], 1e-9)
-    return {
-        "iqm": interquartile_mean(ours),
-        "iqm_low": float(np.quantile(own, 0.025)),
-        "iqm_high": float(np.quantile(own, 0.975)),
-        "ratio": interquartile_mean(ours) / max(interquartile_mean(peer), 1e-9),
-        "ratio_low": float(np.quantile(ratios, 0.025)),
-        "ratio_high": float(np.quantile(ratios, 0.975)),
-    }
-
-
-def report(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
-    """Compare every arm that is complete with the baseline; prints the tables."""
-    found: dict[str, Any] = {"verdict": {}, "arms": {}}
-    known = (*ARMS, *SWITCHED_OFF)
-    runs = {arm: read for arm in known if (read := read_runs(arm, seeds, folder)) is not None}
-    if BASELINE not in runs:
-        CONSOLE.print("The baseline is not complete; nothing to compare with.")
-        return found
-    for key, title in (("success", "equal frames"), ("at_equal_cpu", "equal CPU time")):
-        peer = scores(runs[BASELINE], key, HELD_OUT)
-        table = Table(title=f"success with held-out combinations at {title}, {len(seeds)} seeds")
-        for heading in ("arm", "held out, IQM [95 %]", f"ratio to {BASELINE} [95 %]", "trained", "CPU s"):
-            table.add_column(heading)
-        for arm, of_arm in runs.items():
-            ours, known = scores(of_arm, key, HELD_OUT), scores(of_arm, key, TRAINED)
-            row = compare(ours, peer)
-            trained, cpu_s = interquartile_mean(known), float(np.median([run["cpu_s"] for run in of_arm]))
-            names = ["+".join(c) for c in (*TRAINED, *HELD_OUT)]
-            found["arms"].setdefault(arm, {})[key] = row | {
-                "trained_iqm": trained,
-                "cpu_s": cpu_s,
-                "by_combination": dict(zip(names, np.concatenate([known, ours]).tolist(), strict=True)),
-            }
-            table.add_row(
-                arm,
-                f"{row['iqm']:.3f} [{row['iqm_low']:.3f}, {row['iqm_high']:.3f}]",
-                f"{row['ratio']:.2f} [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]",
-                f"{trained:.3f}",
-                f"{cpu_s:.0f}",
-            )
-        CONSOLE.print(table)
-        for arm in (METHOD, *CONFIRMED):
-            if arm in found["arms"]:
-                said = verdict(arm, found["arms"][arm][key])
-                found["verdict"].setdefault(key, {})[arm] = said
-                CONSOLE.print(f"At {title}: {said}")
-    found["dropout"] = dropout_report(runs)
-    found["parts"] = parts_report(runs)
-    return found
-
-
-def parts_report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
-    """What the method on the baseline's network loses without each of its parts; prints a table."""
-    off = [arm for arm in SWITCHED_OFF if arm in runs]
-    if CONCATENATED not in runs or not off:
-        return {}
-    found: dict[str, Any] = {}
-    peer = scores(runs[CONCATENATED], "success", HELD_OUT)
-    table = Table(title=f"{CONCATENATED}, a part switched off: held-out combinations at equal frames")
-    for heading in ("arm", "held out, IQM [95 %]", f"ratio to {CONCATENATED} [95 %]"):
-        table.add_column(heading)
-    for arm in off:
-        found[arm] = row = compare(scores(runs[arm], "success", HELD_OUT), peer)
-        table.add_row(arm, _span(row, "iqm"), _span(row, "ratio"))
-    CONSOLE.print(table)
-    return found
-
-
-def dropout_report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
-    """What ModalDropout buys with one sense missing, and its price with all; prints a table."""
-    if DROPOUT[0.0] not in runs:
-        return {}
-    found: dict[str, Any] = {}
-    names = ["without " + next(n for n in SENSORS if n not in c) for c in ONE_MISSING]
-    peer = scores(runs[DROPOUT[0.0]], "success", ONE_MISSING)
-    table = Table(title="ModalDropout: success at equal frames, all senses and one missing")
-    for heading in ("p", "all senses", "one missing, IQM [95 %]", "ratio to p = 0 [95 %]", *names):
-        table.add_column(heading)
-    for p, arm in DROPOUT.items():
-        if arm not in runs:
-            continue
-        ours, full = (scores(runs[arm], "success", c) for c in (ONE_MISSING, [SENSORS]))
-        row = compare(ours, peer)
-        found[str(p)] = row | {"all_senses": full[0].tolist(), **dict(zip(names, ours.tolist(), strict=True))}
-        table.add_row(
-            f"{p:g}",
-            f"{full.mean():.3f}",
-            f"{row['iqm']:.3f} [{row['iqm_low']:.3f}, {row['iqm_high']:.3f}]",
-            f"{row['ratio']:.2f} [{row['ratio_low']:.2f}, {row['ratio_high']:.2f}]",
-            *(f"{rates.mean():.3f}" for rates in ours),
-        )
-    CONSOLE.print(table)
-    return found
-
-
-def markdown(found: Mapping[str, Any]) -> str:
-    """The tables of `report` as docs/benchmarks.md has them."""
-    names = ["+".join(c) for c in HELD_OUT]
-    heads = (
-        "arm",
-        "trained, IQM",
-        *names,
-        "held out, IQM [95 %]",
-        f"ratio to {BASELINE}",
-        "at equal CPU time",
-    )
-    lines = [_line(*heads, "CPU s"), _line(*["---"] * (len(heads) + 1))]
-    for arm, of_arm in found["arms"].items():
-        row = of_arm["success"]
-        seeds = [", ".join(f"{rate:.2f}" for rate in row["by_combination"][name]) for name in names]
-        cells = (f"{row['trained_iqm']:.2f}", *seeds, _span(row, "iqm"), _span(row, "ratio"))
-        lines.append(_line(arm, *cells, _span(of_arm["at_equal_cpu"], "ratio"), f"{row['cpu_s']:.0f}"))
-    dropped = found["dropout"]
-    lost = [f"without {name}" for name in SENSORS]
-    if dropped:
-        heads = ("p", "all senses", "one missing, IQM [95 %]", "ratio to p = 0", *lost)
-        lines += ["", _line(*heads), _line(*["---"] * len(heads))]
-    for p, row in dropped.items():
-        each = [", ".join(f"{rate:.2f}" for rate in row[name]) for name in ("all_senses", *lost)]
-        lines.append(_line(p, each[0], _span(row, "iqm"), _span(row, "ratio"), *each[1:]))
-    if found["parts"]:
-        lines += ["", _line("arm", "held out, IQM [95 %]", f"ratio to {CONCATENATED}"), _line(*["---"] * 3)]
-    lines += [_line(arm, _span(row, "iqm"), _span(row, "ratio")) for arm, row in found["parts"].items()]
-    return "\n".join(lines)
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _span(row: Mapping[str, float], name: str) -> str:
-    return f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
-
-
-def verdict(arm: str, row: dict[str, float]) -> str:
-    """What the interval of an arm's ratio says about the claim."""
-    low, high = row["ratio_low"], row["ratio_high"]
-    better = f"{arm} shows no difference from {BASELINE}"
-    if low > 1 or high < 1:
-        better = f"{arm} is {'better' if low > 1 else 'worse'} than {BASELINE}"
-    claim = f"+23 % is {'refuted' if high < CLAIMED_RATIO else 'not refuted'}"
-    return f"{better}; {claim} (ratio {row['ratio']:.2f} [{low:.2f}, {high:.2f}])"
-
-
 def tune(folder: Path, jobs: int, flags: Sequence[str]) -> None:
     """Train the baseline and the method with each learning rate and print what they reach."""
     tried = [(arm, lr) for arm in (BASELINE, METHOD) for lr in LEARNING_RATES]
@@ -346,22 +177,29 @@ def tune(folder: Path, jobs: int, flags: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was declared for one world."""
+    """What was declared at the top: which arms, with which seeds."""
 
     name: str
     """Of the result file."""
     arms: Sequence[str]
     seeds: Sequence[int]
+    compare: Callable[[Mapping[str, Sequence[dict[str, Any]]]], dict[str, Any]] = report
+    """Arm -> what its runs found; prints tables."""
 
 
-def declared(world: str, *, confirm: bool) -> Plan:
-    """The arms and seeds of the declarations at the top."""
-    if world == "doom":
-        return Plan("generalisation_doom", DOOM_ARMS, DOOM_SEEDS)
-    if confirm:
-        arms = (BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF)
-        return Plan("generalisation_confirmed", arms, CONFIRMING_SEEDS)
-    return Plan("generalisation", tuple(ARMS), range(3))
+PLANS = {
+    "arms": Plan("generalisation", tuple(ARMS), range(3)),
+    "confirm": Plan(
+        "generalisation_confirmed", (BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF), CONFIRMING_SEEDS
+    ),
+    "doom": Plan("generalisation_doom", DOOM_ARMS, DOOM_SEEDS),
+    "dropout": Plan(
+        "generalisation_dropout",
+        tuple(DROPPING),
+        DROPPING_SEEDS,
+        lambda runs: {"dropout": dropout_report(runs, ALWAYS_ALL)},
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -369,40 +207,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--arms", default=None, help=f"separated by semicolons; default: all of {'; '.join(ARMS)}"
-    )
-    parser.add_argument("--seeds", type=int, default=None, help="number of seeds, from 0; default: 3, doom 5")
+    parser.add_argument("--plan", choices=list(PLANS), default="arms", help="default: %(default)s")
+    parser.add_argument("--arms", default=None, help="only these of the plan, separated by semicolons")
+    parser.add_argument("--seeds", type=int, default=None, help="that many, from 0, instead of the plan's")
     parser.add_argument("--jobs", type=int, default=available_cores(), help="runs at a time")
     parser.add_argument("--report", action="store_true", help="train nothing")
     parser.add_argument("--markdown", action="store_true", help="print the tables of the documentation, too")
     parser.add_argument("--tune", action="store_true", help="try the learning rates instead")
-    parser.add_argument("--confirm", action="store_true", help="a few arms on seeds of their own")
-    parser.add_argument("--world", choices=list(WORLDS), default="arena", help="where; default: %(default)s")
     parser.add_argument("--folder", type=Path, default=None, help="where each run's result is kept")
     parser.add_argument("--output", type=Path, default=None, help="result file")
     args, flags = parser.parse_known_args(arguments)
-    plan = declared(args.world, confirm=args.confirm)
-    folder = args.folder or RESULTS / ("generalisation" if args.world == "arena" else plan.name)
-    flags += ["--world", args.world]
+    plan, world = PLANS[args.plan], "doom" if args.plan == "doom" else "arena"
+    folder = args.folder or RESULTS / ("generalisation" if world == "arena" else plan.name)
+    flags += ["--world", world]
     if args.tune:
         tune(folder, args.jobs, flags)
         return 0
-    known = [*ARMS, *SWITCHED_OFF]
-    arms = plan.arms if args.arms is None else [name for name in known if name in args.arms.split(";")]
     seeds = plan.seeds if args.seeds is None else range(args.seeds)
     load_before = load_average()
     if not args.report:
-        train(arms, seeds, args.jobs, flags, folder)
-    found = report(seeds, folder)
-    if args.markdown and found["arms"]:
+        wanted = plan.arms if args.arms is None else [arm for arm in plan.arms if arm in args.arms.split(";")]
+        train(wanted, seeds, args.jobs, flags, folder)
+    runs = {arm: read for arm in plan.arms if (read := read_runs(arm, seeds, folder)) is not None}
+    if plan.arms[0] not in runs:
+        CONSOLE.print(f"{plan.arms[0]} is not complete; nothing to compare with.")
+        return 1
+    found = plan.compare(runs)
+    if args.markdown:
         sys.stdout.write(markdown(found) + "\n")
-    if found["arms"]:
-        machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
-        write_results(
-            args.output or RESULTS / f"{plan.name}.json",
-            {"machine": machine, "versions": installed_versions(PACKAGES), "seeds": list(seeds)} | found,
-        )
+    machine = describe_machine() | {"load_before": load_before, "load_after": load_average()}
+    write_results(
+        args.output or RESULTS / f"{plan.name}.json",
+        {"machine": machine, "versions": installed_versions(PACKAGES), "seeds": list(seeds)} | found,
+    )
     return 0
 
 

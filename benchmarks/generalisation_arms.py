@@ -1,6 +1,6 @@
 """What `generalisation.py` compares: the task, the baseline, the method, and the method without each part."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,7 @@ def _arm(
     dropout: float | None = None,
     curriculum: bool = False,
     lr: float | None = None,
+    combinations: Sequence[Sequence[str]] = TRAINED,
 ) -> dict[str, Any]:
     """Settings of an arm; `algo` None is plain PPO, otherwise changes to the method's parts.
 
@@ -131,7 +132,7 @@ def _arm(
     settings: dict[str, Any] = {"type": "ppo"} if algo is None else {"type": "dapo"} | _PARTS | dict(algo)
     settings["lr"] = lr or BEST_RATE[BASELINE if algo is None else METHOD]
     dropout = (0.0 if algo is None else 0.1) if dropout is None else dropout
-    augment: dict[str, Any] = {"combinations": [list(c) for c in TRAINED]}
+    augment: dict[str, Any] = {"combinations": [list(c) for c in combinations]}
     if dropout > 0:
         augment["modal_dropout"] = {"p": dropout}
     stages = {"stages": [{"sensors": list(c)} for c in TRAINED], "replay_share": 0.67, "promote_at": 0.5}
@@ -174,14 +175,21 @@ SWITCHED_OFF: dict[str, dict[str, Any]] = {
 """The method on the baseline's network with one part switched off; on the confirming seeds."""
 
 DROPOUT = {0.0: "dapo, dropout 0", 0.1: METHOD, 0.2: "dapo, dropout 0.2", 0.3: "dapo, dropout 0.3"}
-"""Chance that a sense is dropped -> its arm."""
+"""Chance that a sense is dropped -> its arm, where training has combinations."""
+ALWAYS_ALL = {p: f"all senses, dropout {p:g}" for p in DROPOUT}
+"""The same where training has all senses in every episode, but for those that are dropped."""
+DROPPING: dict[str, dict[str, Any]] = {
+    arm: _arm(algo={}, fusion="early", dropout=p, combinations=()) for p, arm in ALWAYS_ALL.items()
+}
+"""Their settings: `dapo with concatenation`."""
+DROPPING_SEEDS = range(5)
 
 
 def arm_config(
     arm: str, seed: int, *, world: str = "arena", lr: float | None = None, total_steps: int | None = None
 ) -> TrainConfig:
     """Complete configuration of one run."""
-    settings, where = (ARMS | SWITCHED_OFF)[arm], WORLDS[world]
+    settings, where = (ARMS | SWITCHED_OFF | DROPPING)[arm], WORLDS[world]
     algo = settings["algo"] | where.loop | ({} if lr is None else {"lr": lr})
     if total_steps is not None:
         algo["total_steps"] = total_steps
