@@ -51,7 +51,7 @@ def grpo_tools() -> LanguageRunConfig:
 
 
 def grpo_dapo() -> LanguageRunConfig:
-    """`grpo_tools` with the published settings of Decoupled Clip and Dynamic sAmpling; some 20 minutes on two cores.
+    """`grpo_tools` with the published settings of Decoupled Clip and Dynamic sAmpling; some 20 minutes.
 
     Source: Yu et al. 2025, arXiv:2503.14476, sections 3 and 4.1. Not to be mistaken for Sensorium's `dapo`,
     which trains embodied policies.

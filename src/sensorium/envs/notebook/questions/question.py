@@ -147,7 +147,7 @@ Template = Callable[[Draw], Question]
 
 
 def number(value: float, digits: int = 4) -> AnswerKey:
-    """The key of a number, of which 12 significant digits are kept: machines differ in the last ones of a fit.
+    """The key of a number, to 12 significant digits: machines differ in the last ones of a fit.
 
     Raises:
         Unsuitable: It is not finite, nearly nothing, or a small whole number that one could guess.
