@@ -79,8 +79,8 @@ def test_splits_share_no_kind_of_question_about_a_data_set():
 
 
 def test_no_answer_is_trivial_or_stands_in_the_first_rows():
-    for number in range(40):
-        task = DEFINITION.task(CONFIG, f"train-9-{number}")
+    for n in range(40):
+        task = DEFINITION.task(CONFIG, f"train-9-{n}")
         key = AnswerKey.model_validate(task.hidden["answer"])
         for content in task_files(task.data["files"]).values():
             rows = list(csv.reader(io.StringIO(content.decode())))[1:6]
