@@ -115,9 +115,11 @@ def test_whoever_looks_at_layers_is_noticed() -> None:
     model = made("Llama")
     step = stepped(model)
     assert step.is_plain
-    hook = model.model.layers[1].register_forward_hook(lambda *_: None)
-    assert not step.is_plain
-    hook.remove()
-    assert step.is_plain
+    layer = model.model.layers[1]
+    for looked_at in (layer, layer.self_attn.q_proj, layer.mlp, layer.mlp.down_proj, model.lm_head):
+        hook = looked_at.register_forward_hook(lambda *_: None)
+        assert not step.is_plain
+        hook.remove()
+        assert step.is_plain
     model.model.norm.forward = lambda states: states
     assert not step.is_plain

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from transformers.cache_utils import DynamicCache, DynamicLayer
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
@@ -32,11 +32,12 @@ class TokenStep:
     def __init__(self, model: Any) -> None:
         self._model, self._base = model, model.model
         layers = list(self._base.layers)
-        attentions = [layer.self_attn for layer in layers]
-        self._passed_by = [model, self._base, self._base.norm, *layers, *attentions]
+        parts = [module for layer in layers for module in (layer.self_attn, layer.mlp)]
+        self._passed_by = [model, self._base, self._base.norm, *layers, *parts]
         self._passed_by += [
             norm for one in layers for norm in (one.input_layernorm, one.post_attention_layernorm)
         ]
+        self._passed_by += [one for module in (model, *parts) for one in module.children() if _is_linear(one)]
 
     @property
     def is_plain(self) -> bool:
@@ -64,9 +65,8 @@ class TokenStep:
         for layer, kept in zip(base.layers, rows.cache.layers, strict=True):
             normed = _normed(layer.input_layernorm, states)
             states = states + _attended(layer.self_attn, normed, turns, kept, seen)
-            states = states + layer.mlp(_normed(layer.post_attention_layernorm, states))
-        logits: Tensor = self._model.lm_head(_normed(base.norm, states))
-        return logits[:, -1]
+            states = states + _gated(layer.mlp, _normed(layer.post_attention_layernorm, states))
+        return _linear(self._model.lm_head, _normed(base.norm, states))[:, -1]
 
 
 def token_step_of(model: Any) -> TokenStep | None:
@@ -95,6 +95,25 @@ def _normed(norm: Any, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*
     return functional.rms_norm(states, norm.weight.shape, norm.weight, norm.variance_epsilon)
 
 
+def _is_linear(module: nn.Module) -> bool:
+    """Whether it is nothing more: layers with adapters, or of few bits, are of a class of their own."""
+    return type(module) is nn.Linear
+
+
+def _linear(module: nn.Module, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows out"]:
+    """What a linear layer makes of states; a plain one without the detour through its call."""
+    if _is_linear(module):
+        return functional.linear(states, module.weight, module.bias)  # type: ignore[arg-type]
+    found: Tensor = module(states)
+    return found
+
+
+def _gated(mlp: Any, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+    """What the gated network adds."""
+    opened = mlp.act_fn(_linear(mlp.gate_proj, states))
+    return _linear(mlp.down_proj, opened * _linear(mlp.up_proj, states))
+
+
 def _attended(
     attention: Any,
     states: Float[Tensor, "requests 1 width"],
@@ -105,7 +124,7 @@ def _attended(
     """What attention adds. The heads that share keys are taken as so many queries of one head."""
     count, size = len(states), attention.head_dim
     queries, keys, values = (
-        project(states).view(count, 1, -1, size)
+        _linear(project, states).view(count, 1, -1, size)
         for project in (attention.q_proj, attention.k_proj, attention.v_proj)
     )
     if hasattr(attention, "q_norm"):
@@ -119,5 +138,4 @@ def _attended(
         attn_mask=seen,
         scale=attention.scaling,
     )
-    added: Tensor = attention.o_proj(found.reshape(count, 1, -1))
-    return added
+    return _linear(attention.o_proj, found.reshape(count, 1, -1))
