@@ -64,9 +64,9 @@ def test_clips_are_learnt_from() -> None:
 
 def test_memory_is_learnt() -> None:
     """The cue is shown at the first step, and only the action at the last step counts."""
-    algo = {"num_envs": 64, "num_minibatches": 4, "lr": 3e-3}
+    algo = {"num_envs": 64, "num_minibatches": 4, "lr": 1e-3}  # with more, rounding decides which seeds learn
     config = learning_config(("rgb",), first_step_only=True, length=2, algo=algo).updated(WIDER)
-    assert success_after(config, rounds=40) >= 0.95
+    assert success_after(config, rounds=50) >= 0.95
 
 
 def test_without_the_cue_nothing_can_be_learnt() -> None:

@@ -90,7 +90,7 @@ def test_nothing_present_is_finite(config: object) -> None:
     fusion = build(config)
     fused = fusion(some_tokens(), ~everyone())
     assert torch.isfinite(fused.features).all()
-    assert torch.equal(fused.features, fused.features[:1].expand(BATCH, -1)), "nothing was perceived"
+    assert is_constant(fused.features), "nothing was perceived"
     assert torch.equal(fused.gates, torch.zeros(BATCH, 3))
     torch.testing.assert_close(fused.attention[..., -1], torch.ones(BATCH, 3))
     fused.features.sum().backward()
@@ -199,8 +199,11 @@ def test_two_streams_without_any_sight_leave_the_first_empty() -> None:
 
 
 def is_constant(features: torch.Tensor) -> bool:
-    """Whether a stream says the same of every row: nothing was perceived there."""
-    return bool((features == features[:1]).all())
+    """Whether a stream says the same of every row: nothing was perceived there.
+
+    Some processors round equal rows of a product differently.
+    """
+    return torch.allclose(features, features[:1].expand_as(features), rtol=1e-5, atol=1e-6)
 
 
 @every
