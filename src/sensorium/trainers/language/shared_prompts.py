@@ -11,6 +11,7 @@ three passes, each going on from the keys and values of the one before:
 Gradients flow back through all of it, so losses and gradients are those of the plain pass, up to rounding.
 """
 
+import functools
 import inspect
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -105,10 +106,8 @@ def _read(
     is_answer: bool = False,
 ) -> Float[Tensor, "rows logits vocabulary"]:
     """Read tokens after those that are in the cache; prompts need no logits but the one that is cheapest."""
-    base = (
-        model.get_base_model() if hasattr(model, "get_base_model") else model
-    )  # adapters hide its arguments
-    name = "cache" if "cache" in inspect.signature(base.forward).parameters else "past_key_values"
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    kind: Any = type(base)  # adapters hide its arguments
     earlier = seen.long().sum(1, keepdim=True)
     positions = (earlier + attention.long().cumsum(1) - 1).clamp(min=0)
     logits: Tensor = model(
@@ -117,9 +116,15 @@ def _read(
         position_ids=positions,
         use_cache=True,
         logits_to_keep=ids.shape[1] if is_answer else 1,
-        **{name: cache},
+        **{_name_of_cache(kind): cache},
     ).logits
     return logits
+
+
+@functools.cache
+def _name_of_cache(kind: Any) -> str:
+    """What a model calls its keys and values, which differs between releases of transformers."""
+    return "cache" if "cache" in inspect.signature(kind.forward).parameters else "past_key_values"
 
 
 def _caches() -> Any:
