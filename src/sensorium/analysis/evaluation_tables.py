@@ -14,6 +14,7 @@ from sensorium.analysis.evaluations import (
 )
 from sensorium.analysis.formatting import number, percent, percent_range, points
 from sensorium.analysis.run_directory import SubsetResult
+from sensorium.core.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,8 @@ _TABLES: dict[type[Evaluation], Callable[[Any], list[ResultTable]]] = {
 
 
 def _condition(failure: FailureResult) -> str:
-    return failure.kind if failure.duration is None else f"{failure.kind} for {failure.duration} steps"
+    lasting = "" if failure.duration is None else f" for {counted(failure.duration, 'step')}"
+    return f"{failure.kind}{lasting}"
 
 
 def _spaced(name: str) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from sensorium.core.config import parse_overrides, read_yaml
+from sensorium.core.counted import counted
 
 if TYPE_CHECKING:
     from sensorium.analysis import Summary
@@ -175,7 +176,7 @@ def closing_line(summary: "Summary", run_dir: Path) -> str:
     low, high = summary.success_ci95
     return (
         f"success {summary.success_rate:.2f} [{low:.2f}, {high:.2f}] · return {summary.mean_return:.2f} · "
-        f"{summary.env_steps:,} steps in {summary.wall_s:.0f} s · report {run_dir / 'report.html'}"
+        f"{counted(summary.env_steps, 'step')} in {summary.wall_s:.0f} s · report {run_dir / 'report.html'}"
     )
 
 

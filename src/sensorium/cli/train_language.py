@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
+from sensorium.core.counted import counted
+
 if TYPE_CHECKING:
     from sensorium.trainers.language.config import LanguageRunConfig
     from sensorium.trainers.language.grpo import GRPOProgress
@@ -52,7 +54,7 @@ def _done(run_dir: Path) -> Done:
         success = f"success {summary.success_rate:.2f} [{low:.2f}, {high:.2f}]"
     line = (
         f"{success} · return {_number(summary.first_return)} -> {_number(summary.last_return)} · "
-        f"{summary.updates:,} updates in {summary.wall_s:.0f} s · report {report}"
+        f"{counted(summary.updates, 'update')} in {summary.wall_s:.0f} s · report {report}"
     )
     return Done(summary.model_dump(mode="json") | {"run": str(run_dir), "report": str(report)}, line)
 

@@ -8,6 +8,7 @@ from sensorium.analysis import wilson_interval
 from sensorium.analysis.evaluations import FailureResult, GateShift, SensorFailureResults
 from sensorium.analysis.statistics import paired_success_ratio
 from sensorium.core import EpisodeStatus
+from sensorium.core.counted import counted
 from sensorium.evals.episodes import EpisodeResults
 from sensorium.evals.faults import Fault, FaultKind
 from sensorium.evals.gates import FaultRecord
@@ -46,7 +47,7 @@ def sensor_failure(probe: Probe) -> SensorFailureResults:
     for lost, kind in conditions:
         for duration, same in undisturbed.items():
             fault = Fault(sensors=frozenset(targets[lost]), kind=kind, onset=onset, duration=duration)
-            name = f"{lost} {kind}" + ("" if duration is None else f" for {duration} steps")
+            name = f"{lost} {kind}" + ("" if duration is None else f" for {counted(duration, 'step')}")
             broken = probe.play(name, fault=fault)
             failures.append(failure_result(lost, fault, same, broken, probe.sensors))
     return SensorFailureResults(
