@@ -108,11 +108,22 @@ PACKAGES = ("sensorium", "torch", "numpy", "numba")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
-def train(arms: Sequence[str], seeds: Sequence[int], jobs: int, flags: Sequence[str], folder: Path) -> None:
-    """Train what is not there yet, `jobs` runs at a time, one thread each; the baseline first."""
+def train(
+    arms: Sequence[str],
+    seeds: Sequence[int],
+    jobs: int,
+    flags: Sequence[str],
+    folder: Path,
+    *,
+    at_equal_cpu: bool,
+) -> None:
+    """Train what is not there yet, `jobs` runs at a time, one thread each; the baseline first.
+
+    With `at_equal_cpu` arms are also judged once they have taken the CPU time of the baseline.
+    """
     first = [arm for arm in arms if arm == BASELINE]
     for group in (first, [arm for arm in arms if arm != BASELINE]):
-        budget = baseline_cpu_s(seeds, folder)
+        budget = baseline_cpu_s(seeds, folder) if at_equal_cpu else None
         wanted = [
             (arm, seed) for seed in seeds for arm in group if not result_file(folder, arm, seed).exists()
         ]
@@ -183,6 +194,7 @@ class Plan:
     """Of the result file."""
     arms: Sequence[str]
     seeds: Sequence[int]
+    world: str = "arena"
     compare: Callable[[Mapping[str, Sequence[dict[str, Any]]]], dict[str, Any]] = report
     """Arm -> what its runs found; prints tables."""
 
@@ -192,12 +204,12 @@ PLANS = {
     "confirm": Plan(
         "generalisation_confirmed", (BASELINE, METHOD, *CONFIRMED, *SWITCHED_OFF), CONFIRMING_SEEDS
     ),
-    "doom": Plan("generalisation_doom", DOOM_ARMS, DOOM_SEEDS),
+    "doom": Plan("generalisation_doom", DOOM_ARMS, DOOM_SEEDS, "doom"),
     "dropout": Plan(
         "generalisation_dropout",
         tuple(DROPPING),
         DROPPING_SEEDS,
-        lambda runs: {"dropout": dropout_report(runs, ALWAYS_ALL)},
+        compare=lambda runs: {"dropout": dropout_report(runs, ALWAYS_ALL)},
     ),
 }
 
@@ -217,9 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=None, help="where each run's result is kept")
     parser.add_argument("--output", type=Path, default=None, help="result file")
     args, flags = parser.parse_known_args(arguments)
-    plan, world = PLANS[args.plan], "doom" if args.plan == "doom" else "arena"
-    folder = args.folder or RESULTS / ("generalisation" if world == "arena" else plan.name)
-    flags += ["--world", world]
+    plan = PLANS[args.plan]
+    folder = args.folder or RESULTS / ("generalisation" if plan.world == "arena" else plan.name)
+    flags += ["--world", plan.world]
     if args.tune:
         tune(folder, args.jobs, flags)
         return 0
@@ -227,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load_before = load_average()
     if not args.report:
         wanted = plan.arms if args.arms is None else [arm for arm in plan.arms if arm in args.arms.split(";")]
-        train(wanted, seeds, args.jobs, flags, folder)
+        train(wanted, seeds, args.jobs, flags, folder, at_equal_cpu=BASELINE in plan.arms)
     runs = {arm: read for arm in plan.arms if (read := read_runs(arm, seeds, folder)) is not None}
     if plan.arms[0] not in runs:
         CONSOLE.print(f"{plan.arms[0]} is not complete; nothing to compare with.")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sensorium.cli import envs, evaluate, export, models, observe, profile, rollout, serve, train
 from sensorium.core import SensoriumError, set_passive_threads
+from sensorium.core.config import setting_of
 
 VERBS = (train, evaluate, observe, serve, rollout, profile, envs, export, models)
 WITH_SETTINGS = ("train", "eval", "observe", "envs", "rollout", "serve")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         print(f"sensorium: {error}", file=sys.stderr)
-        if any(f"Unknown setting {_name(word)!r}" in str(error) for word in rest):
+        if any(f"Unknown setting {setting_of(word)!r}" in str(error) for word in rest):
             print(f"Options of sensorium {args.verb}: {_options(parser, args.verb)}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -69,11 +70,6 @@ def _sorted_out(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             settings.append(word)
     return words, settings
-
-
-def _name(flag: str) -> str:
-    """The setting that a flag was read as: ``--num-envs=4`` -> ``num_envs``."""
-    return flag.removeprefix("--").partition("=")[0].replace("-", "_")
 
 
 def _options(parser: argparse.ArgumentParser, verb: str) -> str:

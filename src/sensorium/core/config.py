@@ -104,6 +104,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
+def setting_of(flag: str) -> str:
+    """The setting that a flag names: ``--algo.num-envs=4`` -> ``algo.num_envs``."""
+    return flag.removeprefix("--").partition("=")[0].replace("-", "_")
+
+
 def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     """Turn ``["--algo.gamma", "0.98", "--env.proprio=false"]`` into a nested mapping; values are YAML.
 
@@ -122,7 +127,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
                 raise ConfigError(f"Setting {flag} has no value; write {flag} VALUE.")
             text = queue.pop(0)
         node = values
-        *parents, leaf = name.replace("-", "_").split(".")
+        *parents, leaf = setting_of(flag).split(".")
         for parent in parents:
             node = node.setdefault(parent, {})
             if not isinstance(node, dict):

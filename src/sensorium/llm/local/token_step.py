@@ -4,7 +4,7 @@ transformers makes masks, records of outputs and lists of modules anew for every
 that takes about as long as the arithmetic, which is the same here.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -95,7 +95,7 @@ def _normed(norm: Any, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*
     return functional.rms_norm(states, norm.weight.shape, norm.weight, norm.variance_epsilon)
 
 
-def _is_linear(module: nn.Module) -> bool:
+def _is_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
     """Whether it is nothing more: layers with adapters, or of few bits, are of a class of their own."""
     return type(module) is nn.Linear
 
@@ -103,7 +103,7 @@ def _is_linear(module: nn.Module) -> bool:
 def _linear(module: nn.Module, states: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows out"]:
     """What a linear layer makes of states; a plain one without the detour through its call."""
     if _is_linear(module):
-        return functional.linear(states, module.weight, module.bias)  # type: ignore[arg-type]
+        return functional.linear(states, module.weight, module.bias)
     found: Tensor = module(states)
     return found
 
